@@ -102,6 +102,8 @@ def name_survivor(path, forged, document):
         return "a bound that no count reaches"
     if general(path) == "columns.*.method.upper_column" and not forging.get(forged, path):
         return "a bound that no count reaches"
+    if path == ("unit", "separate") and forging.get(forged, path):
+        return "a higher cost"  # than what is left to promise: no two in the same row
     costs = [Fraction(one["statement"]["epsilon_exact"]) for one in (forged, document)]
     dearer = path == ("disjoint",) and costs[0] > costs[1]
     return "a higher cost" if dearer else general(path)

@@ -197,8 +197,8 @@ def test_tables_without_any_small_count_are_published_and_check(options, tmp_pat
     assert np.abs(result.table - counts).max() < 100
     assert checks(folder)
     accuracy = read_receipt(folder).columns[0].accuracy
-    assert (accuracy["interval_low"][0], accuracy["exact"]) == (0, False)
-    assert accuracy["interval_high"][0] < 20
+    assert (accuracy.interval_low[0], accuracy.exact) == (0, False)
+    assert accuracy.interval_high[0] < 20
 
 
 RNG = np.random.default_rng(5)
@@ -274,7 +274,8 @@ def test_signed_counts_are_published_as_drawn(tmp_path):
     (column,) = result.receipt.columns
     assert column.signed
     assert column.columns == ("n",)
-    assert column.unbiased == {"column": "n", "variance": pytest.approx(variance, rel=1e-9)}
+    assert (column.unbiased.column, column.signed) == ("n", True)
+    assert column.unbiased.variance == pytest.approx(variance, rel=1e-9)
     assert set(column.accuracy.bias) == {0.0}
     low, high = column.accuracy.interval_low[0], column.accuracy.interval_high[0]
     inside = ((values >= low) & (values <= high)).mean()

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tallyveil.cli.common import one_line, text_table
 
 if TYPE_CHECKING:
-    from tallyveil.release.receipt import Receipt
-    from tallyveil.release.receipt import ColumnRecord
     from tallyveil.release.options import ReleaseOptions
+    from tallyveil.release.receipt import ColumnRecord, Receipt
 
 __all__ = ["accuracy_text", "list_columns", "receipt_lines", "release_lines"]
 

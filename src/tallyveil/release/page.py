@@ -202,9 +202,7 @@ def _describe_accuracy(column: ColumnRecord, matrix: Floats | None) -> dict[str,
         "share": f"{accuracy.confidence:.0%}",
         "last": last,
         "lines": list(_list_lines(column, accuracy)),
-        "errors": svg.error_chart(
-            true[within], np.array(accuracy.bias)[within], interval[within]
-        ),
+        "errors": svg.error_chart(true[within], np.array(accuracy.bias)[within], interval[within]),
         "bars": svg.bar_chart(column.histogram, column.spread, "Distribution of released counts"),
         "combined": last > svg.WIDEST_LINEAR,
         "heatmap": heatmap,

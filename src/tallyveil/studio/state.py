@@ -25,8 +25,8 @@ from starlette.templating import Jinja2Templates
 from tallyveil.budget.accounting import Account
 from tallyveil.budget.entries import shown_rational
 from tallyveil.budget.ledger import Ledger
-from tallyveil.release.datapackage import RECEIPT
 from tallyveil.errors import LedgerError
+from tallyveil.release.datapackage import RECEIPT
 from tallyveil.release.folder import CHECKSUMS
 from tallyveil.studio.choices import Place, read_field
 from tallyveil.studio.uploads import TABLE_ENDINGS, Uploads

@@ -12,8 +12,6 @@ from tallyveil.check.findings import judge
 from tallyveil.check.ledger import check_ledger
 from tallyveil.check.package import check_package
 from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
-from tallyveil.release.datapackage import RECEIPT
-from tallyveil.release.receipt import ColumnRecord
 from tallyveil.errors import TallyveilError
 from tallyveil.evaluate import audit_mechanism
 from tallyveil.mechanism import Mechanism, as_mechanism, is_matrix_file
@@ -21,7 +19,9 @@ from tallyveil.proof.verify import read_document, verify
 from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
 from tallyveil.reading.interpret import describe_release
 from tallyveil.reading.posterior import posterior
+from tallyveil.release.datapackage import RECEIPT
 from tallyveil.release.groups import estimate_total
+from tallyveil.release.receipt import ColumnRecord
 from tallyveil.release.release import published_mechanism, published_sets, read_receipt
 from tallyveil.studio.uploads import unpack_zip
 from tallyveil.studio.wording import RefusedError, describe_problem

@@ -13,7 +13,6 @@ import numpy as np
 from tallyveil.budget.accounting import compose, share_epsilon
 from tallyveil.certified.certify import certify
 from tallyveil.certified.ladder import Ladder
-from tallyveil.release.receipt import promise
 from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.evaluate import audit_mechanism, wasserstein
 from tallyveil.exact import exact_epsilon
@@ -26,6 +25,7 @@ from tallyveil.properties import PROPERTIES, check_names
 from tallyveil.query import Query
 from tallyveil.release.demo import counts_of, demo_csv
 from tallyveil.release.privatize import privatize
+from tallyveil.release.receipt import promise
 from tallyveil.request.unit import PrivacyUnit
 from tallyveil.studio.choices import read_field
 from tallyveil.studio.wording import RefusedError

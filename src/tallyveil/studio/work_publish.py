@@ -30,7 +30,6 @@ from tallyveil.release.preview import (
     remark_on_cost,
     simulate_release,
 )
-from tallyveil.release.receipt import Receipt
 from tallyveil.release.transaction import publish_table
 from tallyveil.release.warnings import list_notes
 from tallyveil.request.budget_split import split_budget

@@ -73,7 +73,7 @@ def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: 
     words = "the exact total and the exact sums by state"
     findings = {finding.name: finding for finding in check_package(tmp_path / "r")}
     assert findings["sums"].ok
-    assert f"outside the promise: {words}" in findings["sums"].detail
+    assert f"outside the guarantee: {words}" in findings["sums"].detail
     assert "Outside the guarantee" in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
     assert words in release.receipt.statement.dp_flavor["unprotected_quantities"]
     assert f"Outside this guarantee: {words}" in release.receipt.promise
@@ -128,7 +128,7 @@ def test_a_list_of_categories_that_is_a_full_cross_is_called_so(tmp_path: Path) 
     assert "distinct" not in str(problem.value)
     (tmp_path / "counties.csv").write_text("state,county\nN,N1\nN,N2\nS,S1\n")
     result = privatize(people, **keys, categories=tmp_path / "counties.csv")
-    assert result.receipt.sums.names == ("total", "state")
+    assert [level.name for level in result.receipt.sums.levels] == ["total", "state"]
     ages = {**keys, "by": ["state", "age"], "bins": {"age": [0, 18, 65]}, "categories": "N,S"}
     with pytest.raises(TableError, match="leave 'age' out of the hierarchy"):
         privatize(people, **{**ages, "hierarchy": "state,age"})
