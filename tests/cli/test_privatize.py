@@ -178,8 +178,8 @@ def test_several_columns_have_budgets_of_their_own(tallyveil, tmp_path):
     done = tallyveil("privatize", table, *names, *amounts, "--out", out, check=0)
     assert "Not released  c\n" in done.stdout
     made = receipt(out)
-    assert made["epsilon_exact"] == "3/4"
-    assert [column["epsilon_exact"] for column in made["columns"]] == ["1/2", "1/4"]
+    assert made["statement"]["epsilon_exact"] == "3/4"
+    assert [column["epsilon"] for column in made["columns"]] == ["1/2", "1/4"]
     assert made["table"]["columns"] == ["id", "a", "b"]
     assert {"mechanism.json", "mechanism-2.json"} <= {path.name for path in out.iterdir()}
     checked(out)

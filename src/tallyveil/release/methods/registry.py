@@ -80,7 +80,7 @@ def read_method(method: Any) -> Method:
     """Return a method from its object, its name, its keys, or the path of a mechanism file.
 
     >>> read_method("geometric"), read_method({"name": "strata", "columns": "state"})
-    (Geometric(unbiased=False), Strata(unbiased=False, columns=('state',)))
+    (Geometric(signed=False, unbiased=False), Strata(columns=('state',), unbiased=False))
     """
     if isinstance(method, Method):
         return method
