@@ -53,16 +53,17 @@ def test_a_hierarchy_cannot_rest_on_what_was_drawn_nor_call_rows_exact(tmp_path)
     frame = FRAME.assign(state=FRAME.county % 5)
     privatize(frame, hierarchy="state", out=tmp_path / "r", **COMMON)
     document = read(tmp_path / "r")
-    for name, value in (("columns", ["cases"]), ("exact", "state")):
+    changes = [
+        {"columns": ["cases"]},
+        {"columns": ["state", "county"], "invariant": "county"},
+        {"invariant": "cases"},
+    ]
+    for change in changes:
         forged = json.loads(json.dumps(document))
-        forged["hierarchy"][name] = value
-        if name == "columns":
-            forged["hierarchy"]["levels"][1]["name"] = "cases"
-        else:
-            forged["hierarchy"]["levels"].pop()
-            words = "the exact total, which the publisher declared public"
-            forged["hierarchy"]["outside_the_promise"] = words
-        with pytest.raises(tv.PackageError, match=r"sorts rows|rows themselves"):
+        method = forged["columns"][0]["method"]
+        method |= change
+        forged["sums"]["levels"][1]["name"] = method["columns"][0]
+        with pytest.raises(tv.PackageError, match=r"groups rows|sums that its method|wrong form"):
             Receipt.from_dict(forged)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tallyveil.release.ranges import WIDE
+from tallyveil.release.receipt import Receipt
 from tests.asking import privatize
 from tests.attacks import forging, releases
 from tests.attacks.forging import passes
@@ -26,12 +27,11 @@ FREE = {  # names, times and remarks, not the guarantee
     "ledger.digest",
     "columns.*.why",
     "columns.*.solver",
-    "columns.*.loss",
+    "columns.*.method.loss",
     "table.kind",
     "table.row_order",
-    "table.encoding",
     "table.where",
-    "about.title",
+    *(f"about.{name}" for name in ("title", "publisher", "contact", "period", "license")),
     "columns.*.groups",  # totals that are left out; those that are stated are computed again
     "a higher cost",  # a guarantee that is weaker than it could be
     "a table of counts",  # where events were counted; the guarantee is about one of them
@@ -94,13 +94,17 @@ def forge_everything(honest, place, most, share=None):
 
 def name_survivor(path, forged, document):
     """Name the place, or what the receipt states instead where that is as true."""
-    if path == ("table", "counted_by") and not forged["table"]["counted_by"]:
+    if path == ("table", "counted_by") and not forged["table"].get("counted_by"):
         return "a table of counts"
-    if path == ("table", "other") and not forged["table"]["other"]:
+    if path == ("table", "other") and not forged["table"].get("other"):
         return "no other cell"
     if general(path) == "columns.*.upper" and document["columns"][0]["upper"] > WIDE:
         return "a bound that no count reaches"
-    costs = [Fraction(one["epsilon_exact"]) for one in (forged, document)]
+    if general(path) == "columns.*.method.upper_column" and not forging.get(forged, path):
+        return "a bound that no count reaches"
+    if path == ("unit", "separate") and forging.get(forged, path):
+        return "a higher cost"  # than what is left to promise: no two in the same row
+    costs = [Fraction(one["statement"]["epsilon_exact"]) for one in (forged, document)]
     dearer = path == ("disjoint",) and costs[0] > costs[1]
     return "a higher cost" if dearer else general(path)
 
@@ -134,20 +138,15 @@ def add_true_counts(folder):
 
 
 def drop_columns(folder):
-    forging.write(folder, forging.read(folder) | {"columns": [], "stages": []})
+    forging.write(folder, forging.read(folder) | {"columns": []})
 
 
 def drop_certificates(folder):
-    """Leave no certificate but that of the counts."""
+    """Leave no certificate but that of the counts, and a promise of what that one costs."""
     document = forging.read(folder)
-    for place in (document, *document["columns"]):
-        place["stages"] = place["stages"][-1:]
-        for stage in place["stages"]:
-            del stage["mechanism"], stage["certificate"]
-    del document["ladder"]
-    cost = document["stages"][0]
-    document |= {"epsilon": cost["epsilon"], "epsilon_exact": cost["epsilon_exact"]}
-    forging.write(folder, document)
+    column = document["columns"][0]
+    column["stages"] = column["stages"][-1:]
+    forging.write(folder, Receipt.from_dict(document).to_dict())
     for name in ("mechanism-distribution.json", "certificate-distribution.json"):
         (folder / name).unlink()
 

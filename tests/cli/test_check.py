@@ -9,6 +9,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.release.folder import CHECKSUMS, checksums_text
+from tallyveil.release.receipt import Receipt
 from tests.asking import privatize
 
 
@@ -37,14 +38,18 @@ def reseal(folder):
 
 
 def edit(folder, name, change):
+    """Change a document; a receipt states what follows from its facts, unless that was changed."""
     data = json.loads((folder / name).read_text())
+    before = json.dumps(data.get("statement"))
     change(data)
-    (folder / name).write_text(json.dumps(data))
+    if name == "receipt.json" and json.dumps(data["statement"]) == before:
+        data = Receipt.from_dict(data).to_dict()
+    (folder / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
 def outside(folder):
     def change(receipt):
-        receipt["columns"][0]["mechanism"]["file"] = "../elsewhere.json"
+        receipt["columns"][0]["stages"][0]["file"] = "../elsewhere.json"
 
     edit(folder, "receipt.json", change)
 
@@ -61,14 +66,13 @@ def one_row_less(folder):
 
 
 def cheaper(folder):
-    edit(folder, "receipt.json", lambda receipt: receipt.update(epsilon_exact="1/2"))
+    edit(folder, "receipt.json", lambda receipt: receipt["statement"].update(epsilon_exact="1/2"))
 
 
 def cheaper_everywhere(folder):
     def change(receipt):
-        receipt["epsilon_exact"] = "1/2"
-        stage = {"name": "x", "epsilon": 0.5, "epsilon_exact": "1/2"}
-        receipt["stages"] = receipt["columns"][0]["stages"] = [stage]
+        for stage in receipt["columns"][0]["stages"]:
+            stage["epsilon"] = "1/4"
 
     edit(folder, "receipt.json", change)
 
@@ -89,7 +93,7 @@ def one_weight(folder):
     digit = next(at for at, letter in enumerate(text) if letter in "2468" and at > 900)
     path.write_text(text[:digit] + "1" + text[digit + 1 :])
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    edit(folder, "receipt.json", lambda r: r["columns"][0]["mechanism"].update(sha256=digest))
+    edit(folder, "receipt.json", lambda r: r["columns"][0]["stages"][-1].update(sha256=digest))
 
 
 def undescribed(folder):
@@ -173,4 +177,4 @@ def test_the_report_is_rebuilt_from_the_folder(tallyveil, release, tmp_path):
     assert "epsilon 1 for one person" in done.stdout
     assert "exists already" in tallyveil("report", release, "--out", page, check=1).stderr
     receipt = json.loads(tallyveil("report", release, "--json", check=0).stdout)
-    assert receipt["epsilon"] == 1
+    assert receipt["statement"]["epsilon"] == 1

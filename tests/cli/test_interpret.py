@@ -232,7 +232,7 @@ def test_a_release_that_matched_ranks_is_read_as_a_whole(tallyveil, tmp_path):
     remap = np.zeros((9, 9))
     remap[receipt["matching"]["draws"], receipt["matching"]["counts"]] = receipt["matching"]["rows"]
     chance = remap / np.maximum(remap.sum(axis=1, keepdims=True), 1)
-    drawn = tv.geometric(tv.Query.count(8), receipt["mechanism"]["epsilon"]).matrix
+    drawn = tv.geometric(tv.Query.count(8), receipt["stages"][-1]["certified_epsilon"]).matrix
     belief = (drawn @ chance)[:, released]  # every draw of 0..8 occurs among 200 rows
     belief /= belief.sum()
     mean = belief @ np.arange(9)

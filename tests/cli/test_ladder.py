@@ -85,8 +85,9 @@ def test_a_level_takes_the_options_of_privatize(tallyveil, tmp_path):
         check=0,
     )
     receipt = json.loads((folder / "level-2-epsilon-2" / "receipt.json").read_text())
-    assert receipt["epsilon"] == 4.0
-    assert receipt["ladder"] == {"level": 2, "epsilons": ["4", "2"]}
+    assert receipt["statement"]["epsilon"] == 4.0
+    assert receipt["level"] == 2
+    assert receipt["columns"][0]["method"]["epsilons"] == ["4", "2"]
     assert receipt["table"]["counted_by"] == ["region"]
     tallyveil("check", folder, check=0)
 

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import stat
+from fractions import Fraction
 
 import pytest
 
@@ -72,8 +73,8 @@ def test_the_main_job(tallyveil, cases, tmp_path, ledger, history):
     }
     words = ("ledger", "history", "--ledger", ledger, "--dataset", "cases", "--json")
     assert json.loads(tallyveil(*words, check=0).stdout) == [entry]
-    stages = receipt(out)["stages"]
-    assert entry["mechanism"] == [stage["mechanism"]["sha256"] for stage in stages]
+    (column,) = receipt(out)["columns"]
+    assert entry["mechanism"] == [stage["sha256"] for stage in column["stages"]]
     words = ("ledger", "verify", "--ledger", ledger, "--release", out)
     assert "2 entries" in tallyveil(*words, check=0).stdout
     assert not [path for path in tmp_path.iterdir() if "partial" in path.name]
@@ -103,7 +104,7 @@ def test_within_replaces_epsilon(tallyveil, cases, tmp_path):
     out = tmp_path / "release"
     tallyveil("privatize", cases, *words, "--out", out, check=0)
     (column,) = receipt(out)["columns"]
-    assert 0.5 < column["epsilon"] < 1.0
+    assert 0.5 < Fraction(column["epsilon"]) < 1
     assert "wanted accuracy" in column["why"]
     both = tallyveil("privatize", cases, *words, "--epsilon", "1", "--out", "x", check=2)
     assert "--within and --epsilon exclude each other" in both.stderr
@@ -139,8 +140,8 @@ def test_the_cost_is_stated_and_debited(tallyveil, cases, tmp_path, options, cos
         check=0,
     )
     assert book.account("d").spent_epsilon == cost
-    assert receipt(out)["epsilon"] == cost
-    names = [stage["name"] for stage in receipt(out)["stages"]]
+    assert receipt(out)["statement"]["epsilon"] == cost
+    names = [stage["name"] for stage in receipt(out)["columns"][0]["stages"]]
     both = ["cases: distribution", "cases: counts"]
     assert names == (both if "geometric" not in options else both[1:])
     checked(out)
@@ -161,11 +162,11 @@ def test_other_methods(tallyveil, cases, tmp_path, method):
     tallyveil("privatize", cases, *BASE, *options, "--out", out, check=0)
     checked(out)
     (column,) = receipt(out)["columns"]
-    assert column["method"] == method
-    assert column["epsilon"] == (0.5 if method == "file" else 1.0)
+    assert column["method"]["name"] == method
+    assert column["epsilon"] == ("1/2" if method == "file" else "1")
     if method == "design":
         assert "column_monotone" in column["properties"]
-        assert column["loss"] == "beyond 1"
+        assert column["method"]["loss"] == "beyond:1"
 
 
 def test_several_columns_have_budgets_of_their_own(tallyveil, tmp_path):
@@ -177,8 +178,8 @@ def test_several_columns_have_budgets_of_their_own(tallyveil, tmp_path):
     done = tallyveil("privatize", table, *names, *amounts, "--out", out, check=0)
     assert "Not released  c\n" in done.stdout
     made = receipt(out)
-    assert made["epsilon_exact"] == "3/4"
-    assert [column["epsilon_exact"] for column in made["columns"]] == ["1/2", "1/4"]
+    assert made["statement"]["epsilon_exact"] == "3/4"
+    assert [column["epsilon"] for column in made["columns"]] == ["1/2", "1/4"]
     assert made["table"]["columns"] == ["id", "a", "b"]
     assert {"mechanism.json", "mechanism-2.json"} <= {path.name for path in out.iterdir()}
     checked(out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +56,9 @@ def test_every_row_keeps_the_order_and_the_release_checks(
     findings = {finding.name: finding for finding in check_package(tmp_path / "r")}
     assert [one for one in findings.values() if not one.ok] == []
     assert "no row with more hospitalised than cases" in findings["published counts"].detail
-    deaths = json.loads((tmp_path / "r" / "receipt.json").read_text("utf-8"))["columns"][0]
-    assert deaths["at_most"] == "hospitalised"
-    assert "hospitalised" in deaths["post_processing"][-1]
+    deaths = result.receipt.columns[0]
+    assert deaths.at_most == "hospitalised"
+    assert "hospitalised" in deaths.steps[-1]
     page = (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
     assert "no row exceeds what is published for hospitalised" in page
 

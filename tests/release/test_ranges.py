@@ -13,8 +13,8 @@ from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.estimate.draws import growing_thresholds
 from tallyveil.release.methods.preserve import count_cells
-from tallyveil.release.release import read_receipt
 from tallyveil.release.ranges import NO_UPPER, WIDE
+from tallyveil.release.release import read_receipt
 from tests.asking import privatize
 from tests.attacks.forging import checks, passes, put, read, write
 
@@ -42,7 +42,7 @@ def test_nothing_is_top_coded():
     assert released.table.min() >= 0
     assert released.table.sum() == pytest.approx(COUNTS.sum(), rel=0.01)
     (column,) = released.receipt.columns
-    assert (column.method, column.bounded) == ("preserve", False)
+    assert (column.method.name, column.bounded) == ("preserve", False)
     assert released.distribution.sum() == pytest.approx(1)
     assert len(released.distribution) == released.table.max() + 1
 
@@ -77,7 +77,7 @@ def test_a_receipt_cannot_move_a_wide_bound(tmp_path, upper):
 def test_few_rows_get_noise_and_stay_above_zero(rows, tmp_path):
     counts = COUNTS[:rows]
     released = privatize(counts, epsilon=1)
-    assert released.receipt.columns[0].method == "geometric"
+    assert released.receipt.method.name == "geometric"
     assert released.table.min() >= 0
     assert np.abs(released.table - counts).max() < 60
     folder = released.save(tmp_path / "few")
@@ -197,8 +197,8 @@ def test_tables_without_any_small_count_are_published_and_check(options, tmp_pat
     assert np.abs(result.table - counts).max() < 100
     assert checks(folder)
     accuracy = read_receipt(folder).columns[0].accuracy
-    assert (accuracy["interval_low"][0], accuracy["exact"]) == (0, False)
-    assert accuracy["interval_high"][0] < 20
+    assert (accuracy.interval_low[0], accuracy.exact) == (0, False)
+    assert accuracy.interval_high[0] < 20
 
 
 RNG = np.random.default_rng(5)
@@ -226,7 +226,7 @@ def test_a_wide_range_costs_what_its_rows_cost(tmp_path, upper, method):
     assert peak < 60e6
     assert sum(len(content) for content in result.files.values()) < 1e6
     (column,) = result.receipt.columns
-    assert (column.upper, column.bounded, column.method) == (upper, True, method)
+    assert (column.upper, column.bounded, column.method.name) == (upper, True, method)
     released = result.published["n"].counts
     assert np.abs(np.sort(released) - np.sort(WIDE_COUNTS)).mean() < 0.02 * WIDE_COUNTS.mean() + 3
     check(tmp_path / "out")
@@ -274,9 +274,10 @@ def test_signed_counts_are_published_as_drawn(tmp_path):
     (column,) = result.receipt.columns
     assert column.signed
     assert column.columns == ("n",)
-    assert column.unbiased == {"column": "n", "variance": pytest.approx(variance, rel=1e-9)}
-    assert column.accuracy["bias"] == [0.0] * len(column.accuracy["bias"])
-    low, high = column.accuracy["interval_low"][0], column.accuracy["interval_high"][0]
+    assert (column.unbiased.column, column.signed) == ("n", True)
+    assert column.unbiased.variance == pytest.approx(variance, rel=1e-9)
+    assert set(column.accuracy.bias) == {0.0}
+    low, high = column.accuracy.interval_low[0], column.accuracy.interval_high[0]
     inside = ((values >= low) & (values <= high)).mean()
     assert inside > 0.95 - 5 * np.sqrt(0.05 * 0.95 / 4000)
     page = result.files["METHODOLOGY.html"].decode()

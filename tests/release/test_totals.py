@@ -324,7 +324,7 @@ def test_rows_draws_beside_a_hierarchy_are_checked(tmp_path: Path) -> None:
     assert not release.table.loc[table["county"] == "c3", "cases_unbiased"].any()
     epsilon = next(s for s in release.receipt.columns[0].stages if s.kind == "counts").epsilon
     a = np.exp(-float(epsilon))
-    stated = release.receipt.to_dict()["columns"][0]["unbiased"]["variance"]
+    stated = release.receipt.columns[0].unbiased.variance
     assert stated == pytest.approx(2 * a / (1 - a) ** 2, rel=1e-9)
 
 

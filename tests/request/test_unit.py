@@ -229,7 +229,7 @@ def test_it_is_charged_stated_and_checked(tmp_path):
     assert receipt.epsilon == unit.charge(Fraction(1, 50)) < Fraction(3, 5)
     assert receipt.delta == DELTA
     (stage,) = receipt.columns[0].stages
-    assert (receipt.columns[0].method, stage.certified_epsilon) == ("geometric", Fraction(1, 50))
+    assert (receipt.method.name, stage.certified_epsilon) == ("geometric", Fraction(1, 50))
     assert checks(folder)
     assert read_receipt(folder) == receipt
     document = json.loads((folder / "receipt.json").read_text())

@@ -198,7 +198,7 @@ def test_rows_of_people_are_counted_by_public_categories(client, place):
     assert "--categories categories.txt" in ended["result"]["command"]
 
 
-SAME = ("name", "upper", "method", "why", "epsilon", "stages", "properties", "loss")
+SAME = ("name", "upper", "method", "why", "epsilon", "stages", "properties")
 REQUESTS = {
     "one count": {
         "count": ["cases"], "keep": ["county", "region"], "upper": ["20"], "epsilon": ["1"],

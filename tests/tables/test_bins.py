@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
-from tallyveil.release.receipt import Receipt
 from tallyveil.errors import ArgumentError, TableError
+from tallyveil.release.receipt import Receipt
 from tallyveil.tables.microdata import Bins, read_bins
 from tests.asking import privatize
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import tallyveil as tv
-from tallyveil.release.receipt import promise
 from tallyveil.release.folder import checksums_text
+from tallyveil.release.receipt import promise
 from tallyveil.release.unit import PrivacyUnit
 from tests.asking import privatize
 

@@ -147,6 +147,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
         if self.matching is not None:
             pairs = (self.matching.draws, self.matching.counts)
             inside = inside and all(part.max(initial=0) <= self.upper for part in pairs)
+            inside = inside and self.matching.is_of(self.histogram)
         if not (inside and self.epsilon):
             raise PackageError("The receipt states counts that the column cannot have.")
         if (self.missed is not None) != (self.method.name == "margins"):

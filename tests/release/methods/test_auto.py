@@ -53,11 +53,11 @@ def test_more_rows_never_speak_against_preserving() -> None:
 
 def test_the_receipt_says_what_was_predicted() -> None:
     (column,) = tv.privatize([0, 3, 0, 7, 1] * 100, upper=9, epsilon=1).receipt.columns
-    assert column.method == "preserve"
+    assert column.method.name == "preserve"
     assert str(predict(500, 9, Fraction(1))) in column.why
     (column,) = tv.privatize([0, 3] * 20, upper=9, epsilon=6).receipt.columns
-    assert column.method == "geometric"
+    assert column.method.name == "geometric"
     assert "the errors of preserve are predicted" in column.why
     (column,) = tv.privatize([0, 3], upper=9, epsilon=1).receipt.columns
-    assert (column.method, "2 rows are too few" in column.why) == ("geometric", True)
+    assert (column.method.name, "2 rows are too few" in column.why) == ("geometric", True)
     assert "assuming at least" in choose_method(None, 9, Fraction(1))[1]

@@ -35,7 +35,7 @@ def test_it_is_right_on_average_and_has_the_stated_variance(method):
         rel = publish(method=method, entropy=SeededNotPrivate(seed))
         noise.append(np.array(rel.table.cases_unbiased) - np.array(true))
     drawn = np.array(noise, dtype=float)
-    variance = rel.receipt.columns[0].unbiased["variance"]
+    variance = rel.receipt.columns[0].unbiased.variance
     assert (drawn + np.array(true) < 0).any(), "it is not clamped"
     assert abs(drawn.mean()) <= 4 * np.sqrt(variance / drawn.size)
     squared = drawn**2

@@ -62,7 +62,7 @@ def test_everything_adds_up_and_checks(tmp_path: Path, epsilon: object) -> None:
             assert low <= middle <= high
     assert [finding for finding in check_package(tmp_path / "r") if not finding.ok] == []
     assert release.receipt.epsilon == Fraction(str(epsilon))
-    assert release.receipt.columns[0].method == "hierarchy"
+    assert release.receipt.columns[0].method.name == "hierarchy"
 
 
 def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: Path) -> None:
@@ -73,10 +73,9 @@ def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: 
     words = "the exact total and the exact sums by state"
     findings = {finding.name: finding for finding in check_package(tmp_path / "r")}
     assert findings["sums"].ok
-    assert f"outside the promise: {words}" in findings["sums"].detail
+    assert f"outside the guarantee: {words}" in findings["sums"].detail
     assert "Outside the guarantee" in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
-    unprotected = release.receipt.to_dict()["dp_flavor"]["unprotected_quantities"]
-    assert words in unprotected
+    assert words in release.receipt.statement.dp_flavor["unprotected_quantities"]
     assert f"Outside this guarantee: {words}" in release.receipt.promise
     table.to_csv(tmp_path / "t.csv", index=False)
     keys = make_options(**OPTIONS, keep=[], invariant="state")
@@ -129,7 +128,7 @@ def test_a_list_of_categories_that_is_a_full_cross_is_called_so(tmp_path: Path) 
     assert "distinct" not in str(problem.value)
     (tmp_path / "counties.csv").write_text("state,county\nN,N1\nN,N2\nS,S1\n")
     result = privatize(people, **keys, categories=tmp_path / "counties.csv")
-    assert result.receipt.sums.names == ("total", "state")
+    assert [level.name for level in result.receipt.sums.levels] == ["total", "state"]
     ages = {**keys, "by": ["state", "age"], "bins": {"age": [0, 18, 65]}, "categories": "N,S"}
     with pytest.raises(TableError, match="leave 'age' out of the hierarchy"):
         privatize(people, **{**ages, "hierarchy": "state,age"})
@@ -218,7 +217,7 @@ def test_a_release_keeps_its_bounds_and_says_so(tmp_path: Path) -> None:
     assert "exceeds the public column people" in (tmp_path / "r" / "METHODOLOGY.html").read_text(
         "utf-8"
     )
-    assert release.receipt.to_dict()["hierarchy"]["bounds"] == "people"
+    assert release.receipt.method.upper_column == "people"
 
 
 def test_rows_beside_bounds_of_0_are_alone_with_their_exact_sum(tmp_path: Path) -> None:
@@ -233,9 +232,8 @@ def test_rows_beside_bounds_of_0_are_alone_with_their_exact_sum(tmp_path: Path) 
     keys = {**BOUNDED, "keep": "county", "invariant": "state"}
     with pytest.warns(UserWarning, match="the exact count of 1 row that is the only one"):
         release = privatize(table, **keys, out=tmp_path / "r")
-    notice = release.receipt.to_dict()["hierarchy"]
-    assert notice["exact_rows"] == 1
-    assert "the exact count of 1 row" in notice["outside_the_promise"]
+    assert release.receipt.sums.exact_rows == 1
+    assert "the exact count of 1 row" in release.receipt.outside
     assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
     assert tv.estimate_total(tmp_path / "r", by="state")["b"].value == 7
 

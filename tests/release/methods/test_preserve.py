@@ -69,11 +69,11 @@ def test_from_one_on_and_by_default_the_distribution_is_kept_exactly():
     plain = publish(method="preserve", entropy=SeededNotPrivate(4))
     named = publish(priority="distribution", entropy=SeededNotPrivate(4))
     assert list(plain.table.cases) == list(named.table.cases)
-    assert "tradeoff" not in named.receipt.to_dict()["columns"][0]
+    assert named.receipt.columns[0].method.tradeoff is None
     ranked = publish(priority=1, entropy=SeededNotPrivate(4)).receipt.columns[0]
-    assert ranked.tradeoff == 1
+    assert ranked.method.tradeoff == 1
     assert ranked.spread is not None
-    assert publish(priority="balanced").receipt.columns[0].tradeoff == "plain"
+    assert publish(priority="balanced").receipt.columns[0].method.tradeoff == "plain"
     assert publish(priority="counts").receipt.columns[0].spread is None
 
 
@@ -100,7 +100,7 @@ def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
     assert read_receipt(folder) == release.receipt
     column = release.receipt.columns[0]
     split = choose_split(
-        column.tradeoff,
+        column.method.tradeoff,
         "1/2",
         records=release.receipt.protected_rows,
         size=256 if options.get("upper", 40) is None else column.upper + 1,

@@ -12,9 +12,10 @@ from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.ladder import Ladder
 from tallyveil.release.methods.margins import Margins
 from tallyveil.release.methods.preserve import Preserve
-from tallyveil.release.methods.registry import METHODS, PLAIN_METHODS, AnyMethod, find_kind
+from tallyveil.release.methods.registry import METHODS, PLAIN_METHODS, AnyMethod, RecordedMethod
 from tallyveil.release.methods.strata import Strata
 from tallyveil.release.methods.sums import Sums
+from tallyveil.release.records import from_plain
 
 EXAMPLES = {
     "file": {"path": "mechanism.json"},
@@ -47,8 +48,8 @@ def test_every_method_is_registered_and_has_words_for_its_page():
 
 @pytest.mark.parametrize("name", ["magic", "auto", "sums"])
 def test_a_receipt_cannot_name_a_method_that_does_not_exist(name):
-    with pytest.raises(PackageError, match="does not exist"):
-        find_kind(name)
+    with pytest.raises(PackageError, match="wrong form"):
+        from_plain({"name": name}, RecordedMethod)
 
 
 @pytest.mark.parametrize("name", ["magic", *CHOSEN])

@@ -11,6 +11,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.release.methods.strata import Strata
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tests.asking import privatize
 
@@ -52,9 +53,9 @@ def test_regions_keep_their_own_distributions(tmp_path: Path) -> None:
 def test_the_folder_states_the_strata_and_checks(tmp_path: Path) -> None:
     release = privatize(make_table(), **OPTIONS, out=tmp_path / "r")
     assert all(finding.ok for finding in check_package(tmp_path / "r"))
-    assert release.receipt.to_dict()["strata"] == {"columns": ["region"], "strata": 3}
+    assert release.receipt.strata == 3
     (column,) = release.receipt.columns
-    assert column.method == "strata"
+    assert column.method == Strata(columns="region")
     assert [stage.kind for stage in column.stages] == ["distribution", "counts"]
     assert release.receipt.epsilon == 1
 

@@ -12,8 +12,8 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.release import svg
-from tallyveil.release.confidential import confidential_report
 from tallyveil.release.column import Histogram
+from tallyveil.release.confidential import confidential_report
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tests.asking import privatize
 
