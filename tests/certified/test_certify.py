@@ -69,12 +69,6 @@ def test_scalars_lists_floats_and_nothing(certified):
     assert certified.release(np.array([], dtype=np.uint8)).dtype == np.uint8
 
 
-def test_strided_and_read_only_input(certified):
-    counts = np.arange(82) // 2
-    counts.setflags(write=False)
-    assert certified.release(counts[::-2]).shape == (41,)
-
-
 def test_outputs_that_do_not_fit_widen_the_type():
     certified = tv.certify(tv.geometric(tv.Query.count(200, extend=3), 0.01))
     released = certified.release(np.full(100_000, 100, dtype=np.uint8))
@@ -114,11 +108,6 @@ def test_attributes_and_immutability(certified):
     with pytest.raises(AttributeError):
         certified.query = None
     assert repr(certified) == "<certified geometric: 41 x 41, epsilon=1>"
-
-
-def test_epsilon_is_exact_in_the_certificate():
-    for given, exact in ((0.1, "1/10"), ("1/3", "1/3"), (Fraction(2, 7), "2/7")):
-        assert tv.certify(tv.geometric(tv.Query.count(3), given)).certificate["epsilon"] == exact
 
 
 def test_only_a_mechanism_is_certified():

@@ -173,11 +173,6 @@ def test_counts_out_of_range_are_refused_without_being_named():
     assert "7777" not in str(refusal.value)
 
 
-def test_queries_with_other_outputs_are_refused():
-    with pytest.raises(tv.QueryError, match="same inputs and outputs"):
-        tv.Ladder(tv.Query.count(4, extend=3), [1])
-
-
 def test_wide_ranges_are_not_enumerated():
     with pytest.raises(tv.ArgumentError, match="cells"):
         tv.Ladder(tv.Query.count(200), [1, "1/2"]).verify_coalitions()
