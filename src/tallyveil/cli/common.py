@@ -24,9 +24,12 @@ from tallyveil.untrusted import escape_controls
 
 __all__ = [
     "HELP_SETTINGS",
+    "NO_LEDGER",
     "HelpCommand",
     "HelpGroup",
     "JsonOption",
+    "LargeOption",
+    "answer",
     "errors",
     "example",
     "fail",
@@ -77,14 +80,29 @@ def _escape_lines(text: str) -> str:
     return "\n".join(map(escape_controls, text.split("\n")))
 
 
-out = SafeConsole(highlight=False, soft_wrap=True)
-errors = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
+out = SafeConsole(highlight=False, soft_wrap=True, markup=False)
+errors = SafeConsole(stderr=True, highlight=False, soft_wrap=True, markup=False)
 
 EXIT_CODES = "Exit codes: 0 done, 1 refused or failed, 2 wrong command line."
+NO_LEDGER = "no ledger: other releases of this data are not tracked"
 
 JsonOption: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print JSON for machines instead of text.")
 ]
+
+
+LargeOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--large", help="Read data that take longer than a file of their size should."),
+]
+
+
+def answer(data: Any, text: RenderableType, *, as_json: bool) -> None:
+    """Print what a command answers: `data` as JSON for machines, else the text."""
+    if as_json:
+        print_json(data)
+    else:
+        out.print(text)
 
 
 def print_json(data: Any) -> None:
@@ -176,7 +194,7 @@ class HelpGroup(TyperGroup):
         """Write what every command does."""
         commands = self.commands.items()
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _first_paragraph(one.help)) for name, one in commands])
+            formatter.write_dl([(name, _first_paragraph(item.help)) for name, item in commands])
 
 
 def _first_paragraph(text: str | None) -> str:
@@ -194,15 +212,15 @@ def fail(message: str, code: int = 1) -> int:
     """Say in one paragraph on standard error what went wrong; return the exit code."""
     words = hide_passwords(" ".join(message.split()))
     shown = words if len(words) <= LONGEST_ERROR else f"{words[:LONGEST_ERROR]} ..."
-    errors.print("[bold red]error:[/] ", end="")
-    errors.print(shown, markup=False)
+    errors.print("error: ", end="", style="bold red")
+    errors.print(shown)
     return code
 
 
 def note(message: str) -> None:
     """A remark on standard error, out of the way of what is printed."""
-    errors.print("[bold yellow]note:[/] ", end="")
-    errors.print(hide_passwords(" ".join(message.split())), markup=False)
+    errors.print("note: ", end="", style="bold yellow")
+    errors.print(hide_passwords(" ".join(message.split())))
 
 
 @contextmanager
@@ -241,11 +259,6 @@ def progress(steps: int) -> Iterator[Callable[[str], None]]:
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns lined up with spaces: the first to the left, the others to the right."""
     lines = [header, *([one_line(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if at == 0 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in lines)
+    return "\n".join("  ".join(cells).rstrip() for cells in aligned)
