@@ -108,7 +108,7 @@ def ptable_text(matrix: Floats, inputs: NDArray[Any], outputs: NDArray[Any]) -> 
 def ptable_matrix(text: str) -> tuple[Floats, Floats, Floats]:
     """Read the matrix, inputs and outputs of a ptable; separators , and ; are both read.
 
-    With semicolons a comma may stand for the decimal point, as R's ``write.csv2`` writes it.
+    With semicolons a comma may be the decimal point, as R's ``write.csv2`` writes it.
 
     >>> ptable_matrix("i;j;p\\n0;0;0,75\\n0;1;0,25\\n")[0].tolist()
     [[0.75, 0.25]]
@@ -123,8 +123,8 @@ def ptable_matrix(text: str) -> tuple[Floats, Floats, Floats]:
     for line in lines:
         if len(line) != len(header):
             raise MechanismError("ptable", "have lines of equal length")
-        for column, at in zip(columns, where, strict=True):
-            column.append(_read_number(line[at].replace(",", ".")))
+        for column, place in zip(columns, where, strict=True):
+            column.append(_read_number(line[place].replace(",", ".")))
         kinds.add("" if kind is None else line[kind].strip().lower())
     if len(kinds) > 1:
         hint = "Each of them is a table of its own: keep the lines of one."
