@@ -322,17 +322,15 @@ SECRET = "hunter2/../@x"
 
 @pytest.mark.parametrize(
     "address",
-    [
-        f"postgresql://ann:{SECRET}@127.0.0.1:1/budgets",
-        "postgresql://ann:hunter2@127.0.0.1:1/budgets",
-        "postgresql://ann:hunter2%40@127.0.0.1:1/budgets",
-        "postgresql://ann@127.0.0.1:1/budgets?password=hunter2",
-        "postgresql://ann@127.0.0.1:1/budgets?PASSWORD=hunter2&sslmode=disable",
-        "postgresql://ann:hunter2@127.0.0.1:one/budgets",
-        "postgresql://ann:hunter2@127.0.0.1:1/budgets?nosuch=hunter2",
-        "postgresql://ann:hunter2%zz@127.0.0.1:1/budgets", "postgresql:hunter2",
-        "postgresql:/ann:hunter2@h/d", "mysql://ann:hunter2@127.0.0.1/budgets",
-    ],
+    [f"postgresql://ann:{SECRET}@127.0.0.1:1/budgets",
+     "postgresql://ann:hunter2@127.0.0.1:1/budgets",
+     "postgresql://ann:hunter2%40@127.0.0.1:1/budgets",
+     "postgresql://ann@127.0.0.1:1/budgets?password=hunter2",
+     "postgresql://ann@127.0.0.1:1/budgets?PASSWORD=hunter2&sslmode=disable",
+     "postgresql://ann:hunter2@127.0.0.1:one/budgets",
+     "postgresql://ann:hunter2@127.0.0.1:1/budgets?nosuch=hunter2",
+     "postgresql://ann:hunter2%zz@127.0.0.1:1/budgets", "postgresql:hunter2",
+     "postgresql:/ann:hunter2@h/d", "mysql://ann:hunter2@127.0.0.1/budgets"],
 )  # fmt: skip
 def test_a_password_is_in_no_message_and_no_repr(address, tmp_path):
     options = {"upper": 9, "epsilon": 1, "out": tmp_path / "out", "dataset": "cases"}

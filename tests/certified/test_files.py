@@ -39,21 +39,19 @@ def test_every_kind_of_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "text", "rule"),
-    [
-        ("cases.csv", SECRET, "numbers only"),
-        ("cases.csv", "31337,4\n7,2\n", "rows that sum to 1"),
-        ("cases.csv", "31337\n", "shape|sum to 1|two"),
-        ("cases.csv", "1,2\n31337\n", "equal length"),
-        ("cases.csv", "i;j;p\n0;0;Adams 31337\n", "numbers only"),
-        ("cases.csv", "", "at least one line"),
-        ("cases.json", SECRET, "JSON document"),
-        ("cases.json", "[31337]", "formats"),
-        ("cases.json", '{"format": "Adams 31337"}', "formats"),
-        ("cases.json", '{"format": "tallyveil-mechanism", "version": 31337}', "version 1"),
-        ("cases.json", '{"format": "tallyveil-mechanism", "version": 1, "x": 31337}', "fields"),
-        *(("cases.json", json.dumps({**json.loads(M.to_json()), **wrong}), "cases")
-          for wrong in ({"query": 31337}, {"matrix": "31337"}, {"epsilon": []}, {"query": {}})),
-    ],
+    [("cases.csv", SECRET, "numbers only"),
+     ("cases.csv", "31337,4\n7,2\n", "rows that sum to 1"),
+     ("cases.csv", "31337\n", "shape|sum to 1|two"),
+     ("cases.csv", "1,2\n31337\n", "equal length"),
+     ("cases.csv", "i;j;p\n0;0;Adams 31337\n", "numbers only"),
+     ("cases.csv", "", "at least one line"),
+     ("cases.json", SECRET, "JSON document"),
+     ("cases.json", "[31337]", "formats"),
+     ("cases.json", '{"format": "Adams 31337"}', "formats"),
+     ("cases.json", '{"format": "tallyveil-mechanism", "version": 31337}', "version 1"),
+     ("cases.json", '{"format": "tallyveil-mechanism", "version": 1, "x": 31337}', "fields"),
+     *(("cases.json", json.dumps({**json.loads(M.to_json()), **wrong}), "cases")
+       for wrong in ({"query": 31337}, {"matrix": "31337"}, {"epsilon": []}, {"query": {}}))],
 )  # fmt: skip
 def test_errors_name_the_file_and_the_rule_and_never_the_content(tmp_path, name, text, rule):
     with pytest.raises(tv.MechanismError, match=rule) as caught:

@@ -158,22 +158,20 @@ def test_conflicts_are_named_and_irreducible(conflict, options):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"properties": ["honest"]}, "Known properties: row_honest, row_monotone"),
-        ({"loss": "cubic"}, 'Known losses: "absolute"'),
-        ({"loss": np.ones((3, 3))}, "shape \\(13, 13\\)"),
-        ({"loss": np.full((13, 13), np.nan)}, "finite everywhere"),
-        ({"side_information": []}, "at least one true answer"),
-        ({"side_information": [99]}, "list true answers"), ({"delta": 1}, "lie in \\[0, 1\\)"),
-        ({"delta": -0.1}, "lie in \\[0, 1\\)"), ({"prior": [1, 2]}, "13 entries"),
-        ({"worst_case": True, "prior": SKEWED}, "A worst case has no prior"),
-        ({"method": "simplex"}, "'auto' or 'lp'"), ({"zero_outputs": 0.5}, "least probability"),
-        ({"target": [1, 2]}, "'target' must .* 13 entries"),
-        ({"target": np.ones(13)}, "'target' must sum to one"),
-        ({"fixed_point": np.ones(13)}, "'fixed_point' must sum to one"),
-        ({"fixed_point": [1.0]}, "13 entries"),
-        ({"prior": [1] + 12 * [0], "side_information": [3]}, "positive somewhere"),
-    ],
+    [({"properties": ["honest"]}, "Known properties: row_honest, row_monotone"),
+     ({"loss": "cubic"}, 'Known losses: "absolute"'),
+     ({"loss": np.ones((3, 3))}, "shape \\(13, 13\\)"),
+     ({"loss": np.full((13, 13), np.nan)}, "finite everywhere"),
+     ({"side_information": []}, "at least one true answer"),
+     ({"side_information": [99]}, "list true answers"), ({"delta": 1}, "lie in \\[0, 1\\)"),
+     ({"delta": -0.1}, "lie in \\[0, 1\\)"), ({"prior": [1, 2]}, "13 entries"),
+     ({"worst_case": True, "prior": SKEWED}, "A worst case has no prior"),
+     ({"method": "simplex"}, "'auto' or 'lp'"), ({"zero_outputs": 0.5}, "least probability"),
+     ({"target": [1, 2]}, "'target' must .* 13 entries"),
+     ({"target": np.ones(13)}, "'target' must sum to one"),
+     ({"fixed_point": np.ones(13)}, "'fixed_point' must sum to one"),
+     ({"fixed_point": [1.0]}, "13 entries"),
+     ({"prior": [1] + 12 * [0], "side_information": [3]}, "positive somewhere")],
 )  # fmt: skip
 def test_bad_input_is_explained(options, message):
     with pytest.raises(tv.ArgumentError, match=message):

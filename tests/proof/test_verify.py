@@ -177,13 +177,11 @@ def test_failure_names_pair_output_and_ratio(certified):
 
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
-    [
-        ("epsilon", "1/2", "factor is not"), ("version", 2, "version"),
-        ("neighbours", {"kind": "band", "size": 7, "width": 2}, "neighbours"),
-        ("shape", [7, 8], "shape"), ("total_bits", 61, "bits"),
-        ("achieved_epsilon", 0.5, "achieved"), ("law", "geometric", "do not belong"),
-        ("query", {"kind": "nothing"}, "readable"), ("query", [], "readable"),
-    ],
+    [("epsilon", "1/2", "factor is not"), ("version", 2, "version"),
+     ("neighbours", {"kind": "band", "size": 7, "width": 2}, "neighbours"),
+     ("shape", [7, 8], "shape"), ("total_bits", 61, "bits"),
+     ("achieved_epsilon", 0.5, "achieved"), ("law", "geometric", "do not belong"),
+     ("query", {"kind": "nothing"}, "readable"), ("query", [], "readable")],
 )  # fmt: skip
 def test_resealed_lies_are_found(certified, field, value, reason):
     claim = document.seal({**certified.certificate, field: value})

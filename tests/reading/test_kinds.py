@@ -51,10 +51,8 @@ def test_three_kinds_give_the_same_result(name, same):
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize(
     ("wrong", "said"),
-    [
-        (None, "None"), ("geometri", "geometri|str"), (7, "int"), (object(), "object"),
-        (np.eye(7), "ndarray|shape"),
-    ],
+    [(None, "None"), ("geometri", "geometri|str"), (7, "int"), (object(), "object"),
+     (np.eye(7), "ndarray|shape")],
     ids=["None", "str", "int", "object", "ndarray"],
 )  # fmt: skip
 def test_anything_else_is_named(name, wrong, said):

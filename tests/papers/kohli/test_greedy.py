@@ -247,11 +247,9 @@ def weigh_sides(true, released):
 
 @pytest.mark.parametrize(
     ("loss", "concentrating", "convex", "monge"),
-    [
-        ("absolute", True, True, True), ("squared", True, True, True),
-        ("zero_one", True, False, False), (("power", 0.5), True, False, False),
-        (weigh_sides, False, True, True),
-    ],
+    [("absolute", True, True, True), ("squared", True, True, True),
+     ("zero_one", True, False, False), (("power", 0.5), True, False, False),
+     (weigh_sides, False, True, True)],
 )  # fmt: skip
 def test_testers(loss, concentrating, convex, monge):
     table = loss_table(tv.Query.count(5), loss)
