@@ -10,9 +10,10 @@ Only this module imports matplotlib.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import chain, repeat, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,30 +118,29 @@ def show_distribution(
     edge, top, height = 52.0, 20.0, 150.0
     step = max(5.0, min(26.0, 480 / len(shown)))
     width = step * len(shown)
+    below = top + height
+    base = f'<path d="M{edge:g} {{:g}}h{width:.5g}" stroke="currentColor" stroke-opacity="{{}}"/>'
     parts = []
     for level in (0.5, 1.0):
-        y = top + height * (1 - level)
-        parts.append(
-            f'<path d="M{edge:g} {y:g}h{width:.5g}" stroke="currentColor" stroke-opacity="0.15"/>'
-        )
-        parts.append(_text(edge - 6, y + 3.5, f"{level * highest:.2g}", anchor="end"))
+        y = below - height * level
+        number = _text(edge - 6, y + 3.5, f"{level * highest:.2g}", anchor="end")
+        parts += [base.format(y, 0.15), number]
     for place, (answer, chance) in enumerate(zip(shown, chances, strict=True)):
         tall = height * float(chance) / highest
         strong = 1.0 if interval[0] <= answer <= interval[1] else 0.35
         parts.append(
-            f'<rect x="{edge + step * (place + 0.09):.5g}" y="{top + height - tall:.5g}" '
+            f'<rect x="{edge + step * (place + 0.09):.5g}" y="{below - tall:.5g}" '
             f'width="{0.82 * step:.4g}" height="{tall:.5g}" fill="{ACCENT}" '
             f'fill-opacity="{strong:g}"><title>{answer:g}: {chance:.2g}</title></rect>'
         )
-    parts.append(
-        f'<path d="M{edge:g} {top + height:g}h{width:.5g}" stroke="currentColor" '
-        'stroke-opacity="0.5"/>'
-    )
-    parts += _draw_release(shown, released, step, (edge, top, height))
-    parts += _label_columns(shown, width, edge, top + height + 14)
-    parts.append(_text(edge + width / 2, top + height + 30, "true answer"))
-    parts.append(_title_rows(12, top + height / 2, "probability"))
-    return _figure(parts, (edge + width + 12, top + height + 38), title, about)
+    parts += [
+        base.format(below, 0.5),
+        *_draw_release(shown, released, step, (edge, top, height)),
+        *_label_columns(shown, width, edge, below + 14),
+        _text(edge + width / 2, below + 30, "true answer"),
+        _title_rows(12, top + height / 2, "probability"),
+    ]
+    return _figure(parts, (edge + width + 12, below + 38), title, about)
 
 
 def show_table(
@@ -153,19 +153,18 @@ def show_table(
     """Write a table: first column to the left, others to the right, `strong` cells bold."""
     cell = "padding:4px 12px;border:0;white-space:nowrap;font-variant-numeric:tabular-nums"
     line = "border-bottom:1px solid color-mix(in srgb,currentColor 30%,transparent)"
+
+    def write_row(cells: Iterable[str], mark: str, more: str = "") -> str:
+        styles = (f"{cell}{more};text-align:{side}" for side in chain(["left"], repeat("right")))
+        pairs = zip(cells, styles, strict=False)
+        inside = "".join(f'<{mark} style="{style}">{text}</{mark}>' for text, style in pairs)
+        return f'<tr style="background:none">{inside}</tr>'
+
+    names = write_row(map(escape, header), "th", f";{line};font-weight:600;opacity:0.75")
     lines = []
-    for place, row in enumerate(rows):
-        cells = []
-        for column, text in enumerate(row):
-            bold = bool(strong) and strong[place][column]
-            shown = f"<b>{escape(text)}</b>" if bold else escape(text)
-            cells.append(f'<td style="{cell};text-align:{_side(column)}">{shown}</td>')
-        lines.append(f'<tr style="background:none">{"".join(cells)}</tr>')
-    names = "".join(
-        f'<th style="{cell};{line};text-align:{_side(place)};font-weight:600;opacity:0.75">'
-        f"{escape(name)}</th>"
-        for place, name in enumerate(header)
-    )
+    for row, bold in zip_longest(rows, strong, fillvalue=()):
+        pairs = zip_longest(map(escape, row), bold)
+        lines.append(write_row((f"<b>{text}</b>" if b else text for text, b in pairs), "td"))
     caption = (
         '<caption style="caption-side:top;text-align:left;padding:4px 12px;color:inherit;'
         f'font-weight:600">{escape(title)}</caption>'
@@ -174,13 +173,9 @@ def show_table(
     )
     return (
         f'<table style="border-collapse:collapse;border:0;margin:8px 0;font-size:13px;{FONT}">'
-        f'{caption}<thead><tr style="background:none">{names}</tr></thead>'
+        f"{caption}<thead>{names}</thead>"
         f"<tbody>{''.join(lines)}</tbody></table>"
     )
-
-
-def _side(column: int) -> str:
-    return "left" if column == 0 else "right"
 
 
 def _figure(parts: Sequence[str], size: tuple[float, float], title: str, about: str) -> str:
@@ -230,11 +225,9 @@ def _draw_numbers(cells: Floats, highest: float, side: float, edge: float, top: 
     texts = []
     for (i, j), chance in np.ndenumerate(cells):
         colour = "#fff" if _opacity(chance, highest) > 0.7 else "currentColor"
-        number = "1" if chance >= 0.995 else f"{chance:.2f}".removeprefix("0")
-        number = "·" if chance < 0.005 else number
-        texts.append(
-            _text(edge + side * (j + 0.5), top + side * (i + 0.5) + 4, number, fill=colour)
-        )
+        number = "·" if chance < 0.005 else f"{chance:.2f}".removeprefix("0").replace("1.00", "1")
+        x, y = edge + side * (j + 0.5), top + side * (i + 0.5) + 4
+        texts.append(_text(x, y, number, fill=colour))
     return texts
 
 
