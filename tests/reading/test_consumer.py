@@ -7,7 +7,6 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.loss import loss_table
-from tallyveil.mechanisms.geometric import exact_geometric
 from tallyveil.reading.consumer import is_unimodal
 
 Q3 = tv.Query.count(3)
@@ -57,25 +56,6 @@ def test_reference_optima(case, value):
     n, ratio, side = case
     found = tv.Consumer("absolute", side_information=side).respond(deployed(n, RATIOS[ratio]))
     assert found.loss == pytest.approx(float(Fraction(value)), abs=1e-12)
-
-
-def test_table_1_exactly():
-    """Table 1 of Gupte (2010) with errata 2 and 3: proved in fractions from both sides."""
-    found = tv.Consumer("absolute").respond(deployed(3, 0.25))
-    T = np.array(
-        [[Fraction(x).limit_denominator(1000) for x in row] for row in found.remap], dtype=object
-    )
-    assert T.tolist() == [
-        [Fraction(68, 83), Fraction(15, 83), 0, 0], [0, 1, 0, 0], [0, 0, 1, 0],
-        [0, 0, Fraction(15, 83), Fraction(68, 83)],
-    ]  # fmt: skip
-    G, distance = exact_geometric(4, Fraction(1, 4)), np.abs(np.subtract.outer(range(4), range(4)))
-    assert ((G @ T * distance).sum(axis=1) == Fraction(168, 415)).all()
-    prior = np.array(
-        [Fraction(x).limit_denominator(1000) for x in found.certificate.prior], dtype=object
-    )
-    assert prior.sum() == 1
-    assert ((G * prior[:, None]).T @ distance).min(axis=1).sum() == Fraction(168, 415)
 
 
 def test_random_monotone_and_unimodal_losses(solve_private, random_monotone, random_unimodal):
