@@ -132,7 +132,7 @@ def _sentence(problem: Exception) -> str:
 
 
 def _notes(problem: Exception) -> str:
-    """What was noted of an error on its way here: that a budget was spent."""
+    """Return what was noted of an error on its way here: that a budget was spent."""
     return "".join(f" {note}" for note in getattr(problem, "__notes__", ()))
 
 

@@ -152,7 +152,7 @@ def export_table(
     ] = ",",
     as_json: JsonOption = False,
 ) -> None:
-    """Copy a released table for Excel, Stata, SPSS or R; the release stays as it is."""
+    """Copy a released table for Excel, Stata, SPSS or R; the release does not change."""
     from tallyveil.release.export import export
 
     target = str(export(folder, file, delimiter=delimiter))

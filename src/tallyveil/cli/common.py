@@ -56,7 +56,7 @@ class SafeConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Everything that is shown, piece by piece."""
+        """Yield everything that is shown, piece by piece."""
         for piece in super().render(renderable, options):
             safe = piece.text if piece.control else _escape_lines(piece.text)
             yield piece if safe == piece.text else Segment(safe, piece.style)
@@ -64,19 +64,19 @@ class SafeConsole(Console):
     def on_broken_pipe(self) -> None:
         """Print nothing more where the reader, such as `head`, has seen enough.
 
-        The command goes on: its exit code says what it found, whoever reads it.
+        The command goes on: its exit code is the same for every reader.
         """
         self.quiet = True
         _drop(self.file)
 
 
 def one_line(text: object) -> str:
-    """A name or sentence from a file, as one line that steers no terminal."""
+    """Write a name or sentence from a file as one line that steers no terminal."""
     return escape_controls(str(text))
 
 
 def _escape_lines(text: str) -> str:
-    """Every line escaped, the ends of lines kept."""
+    """Escape every line, the ends of lines kept."""
     return "\n".join(map(escape_controls, text.split("\n")))
 
 
@@ -106,12 +106,12 @@ def answer(data: Any, text: RenderableType, *, as_json: bool) -> None:
 
 
 def print_json(data: Any) -> None:
-    """`data` on standard output as JSON, and nothing else there."""
+    """Print `data` as JSON, and nothing else, on standard output."""
     _write(json.dumps(data, indent=2, allow_nan=False, default=str) + "\n")
 
 
 def write_data(text: str) -> None:
-    """A table on standard output: as it is for a program, with escapes for a terminal."""
+    """Print a table on standard output: unchanged for a program, with escapes for a terminal."""
     _write(_escape_lines(text) if sys.stdout.isatty() else text)
 
 
@@ -140,18 +140,18 @@ def refuse_others(context: typer.Context, allowed: Collection[str], mode: str) -
 
 
 def spell(parameter: Any) -> str:
-    """An option or argument as it is written on the command line."""
+    """Spell an option or argument as on the command line."""
     if parameter.param_type_name == "argument":
         return str(parameter.name).upper()
     return str(max(parameter.opts, key=len))
 
 
 NAME_WIDTH = 20
-"""Letters of an option beside which there is room for its words."""
+"""Letters of an option that leave room for its help on the same line."""
 
 
 def example(*commands: str, more: str = "") -> str:
-    """The end of a help page: examples to copy, where more is said, and the exit codes."""
+    """Write the end of a help page: examples to copy, where to read more, and the exit codes."""
     shown = "\n".join(f"  {command}" for command in commands)
     lines = (f"Example{'s' if len(commands) > 1 else ''}:\n{shown}", more, EXIT_CODES)
     return "\n".join(filter(None, lines))
@@ -218,14 +218,14 @@ def fail(message: str, code: int = 1) -> int:
 
 
 def note(message: str) -> None:
-    """A remark on standard error, out of the way of what is printed."""
+    """Print a remark on standard error, out of the way of what is printed."""
     errors.print("note: ", end="", style="bold yellow")
     errors.print(hide_passwords(" ".join(message.split())))
 
 
 @contextmanager
 def pictures() -> Iterator[None]:
-    """Pictures beside other files: where the plotting library is missing, say so and go on."""
+    """Draw pictures with other files: where the plotting library is missing, say so and go on."""
     from tallyveil.errors import MissingExtraError
 
     try:
@@ -236,7 +236,7 @@ def pictures() -> Iterator[None]:
 
 @contextmanager
 def progress(steps: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar on standard error for `steps` steps; call the result with each step's name.
+    """Show a progress bar on standard error for `steps` steps; call the result with each step's name.
 
     Shown on a terminal only, and gone when the work is done.
     """
@@ -257,7 +257,7 @@ def progress(steps: int) -> Iterator[Callable[[str], None]]:
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns lined up with spaces: the first to the left, the others to the right."""
+    """Line up columns with spaces: the first to the left, the others to the right."""
     lines = [header, *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in lines)

@@ -77,7 +77,7 @@ def command(
 
 
 def _make_folder(folder: Path) -> None:
-    """A fresh folder; one that an earlier demo made is replaced, nothing else is."""
+    """Make a fresh folder; one that an earlier demo made is replaced, nothing else is."""
     from tallyveil.errors import PackageError
 
     if (folder / MARKER).is_file():
@@ -89,7 +89,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _compare() -> list[tuple[str, str, str, str]]:
-    """Mean absolute error, error at zero and chance of the truth for four mechanisms."""
+    """Return mean absolute error, error at zero and chance of the truth for four mechanisms."""
     from tallyveil.mechanisms.exponential import fair, uniform
     from tallyveil.mechanisms.geometric import geometric
     from tallyveil.optimize.design import design
@@ -115,7 +115,7 @@ def _compare() -> list[tuple[str, str, str, str]]:
 
 
 def _publish(folder: Path) -> Any:
-    """The main job, as `tallyveil privatize` does it."""
+    """Release the table, as `tallyveil privatize` does it."""
     from tallyveil.budget.ledger import Ledger
     from tallyveil.release.options import Output, ReleaseOptions
     from tallyveil.release.transaction import publish_table
@@ -137,7 +137,7 @@ def _publish(folder: Path) -> Any:
 
 
 def _picture(true: NDArray[np.int64], released: NDArray[np.int64], width: int = 44) -> str:
-    """Two histograms side by side in text: before and after."""
+    """Draw two histograms side by side in text: before and after."""
     import numpy as np
 
     edges = [0, 1, 2, 3, 4, 5, 8, 12, 20, 35, UPPER + 1]

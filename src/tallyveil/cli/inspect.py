@@ -74,7 +74,7 @@ def _say_what_next(source: list[str], types: Mapping[str, str]) -> str:
         return f"{questions}\nNo column holds whole numbers, so none holds counts. {people}"
     if len(integers) > 1:
         return (
-            f"{questions}\nSeveral columns hold whole numbers. Name those that are counts with "
+            f"{questions}\nSeveral columns hold whole numbers. Name the counts with "
             f"--count, and every public column with --keep. {people}"
         )
     (name,) = integers

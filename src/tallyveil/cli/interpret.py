@@ -44,8 +44,8 @@ EXAMPLE = example(
 )
 
 MATCHED = (
-    "note: this release handed out counts by rank after the draw. What is said here follows from "
-    "the certified draw and from which draws became which counts, which the receipt states."
+    "note: this release assigned counts by rank after the draw. What is shown here follows from "
+    "the certified draw and from the draws behind every count, as the receipt states them."
 )
 Cells: TypeAlias = Callable[[slice], list[list[str]]]
 """Gives the cells of further columns, for some rows."""
@@ -268,7 +268,7 @@ def _interpret_wide(folder: Path, column: str | None, view: View) -> None:
 def _summarize(
     rows: int, kind: str, total: Estimate | None, answers: int, view: View
 ) -> dict[str, Any]:
-    """Return what is said of a whole column; total and mean are None without an estimate."""
+    """Return the facts of a whole column; total and mean are None without an estimate."""
     summary: dict[str, Any] = {"rows": rows, "kind": kind, "confidence": view.confidence}
     if total is None:
         return summary | {"total": None, "mean": None}
@@ -401,7 +401,7 @@ class Released:
     delimiter: str
 
     def read_numbers(self, column: str) -> Floats:
-        """The released numbers of a column, one for every row."""
+        """Read the released numbers of a column, one for every row."""
         import numpy as np
 
         from tallyveil.errors import TableError
@@ -418,7 +418,7 @@ class Released:
         return np.concatenate(parts)
 
     def write(self, added: Sequence[str], cells: Cells) -> Iterator[str]:
-        """The table as CSV with one line ending, piece by piece, with further columns."""
+        """Write the table as CSV with one line ending, piece by piece, with further columns."""
         from tallyveil.errors import TableError
 
         yield _write_rows([(*self.table.names, *added)], self.delimiter)
@@ -530,7 +530,7 @@ def _read_source(path: Path, column: str | None, *, strict: bool) -> Source:
 
 
 def _is_wide(folder: Path, column: str | None) -> bool:
-    """Whether a column of a release has more possible counts than a matrix is built for."""
+    """Return whether a column of a release has more possible counts than a matrix is built for."""
     from tallyveil.release.accuracy import WIDEST_PICTURE
     from tallyveil.release.release import read_receipt
 
@@ -575,7 +575,7 @@ def open_released(
 
 
 def _guess_delimiter(file: Path) -> str:
-    """The mark that the header holds most often; safe to guess, because a release is public."""
+    """Return the mark that the header holds most often; safe to guess, because a release is public."""
     if file.suffix.lower() not in TEXT_ENDINGS or not file.is_file():
         return ","
     with file.open("rb") as text:

@@ -55,9 +55,9 @@ def command(
 ) -> None:
     """Release counts at several privacy levels at once, for readers trusted differently.
 
-    Whoever collects several levels learns no more than the least private one says, so the
+    Somebody with several levels learns no more than the least private one says, so the
     whole release costs the largest epsilon, not the sum. Every level is proved in exact
-    integers before anything is drawn, and gets a complete release folder of its own inside
+    integers before anything is drawn, and gets a complete release folder inside
     --out, for its readers.
     """
     from tallyveil.errors import UsageError

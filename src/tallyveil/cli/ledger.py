@@ -127,7 +127,7 @@ def plan(
 
 
 def _read_plan(text: str) -> list[Fraction]:
-    """Epsilons written as 0.1x12,0.5."""
+    """Read epsilons written as 0.1x12,0.5."""
     from tallyveil.budget.accounting import MOST_SHARED
     from tallyveil.errors import ArgumentError
     from tallyveil.exact import exact_epsilon
@@ -146,7 +146,7 @@ def _read_plan(text: str) -> list[Fraction]:
 
 @_command("tallyveil ledger show --ledger budget.db")
 def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False) -> None:
-    """What every dataset may spend, has spent, and has left."""
+    """Show what every dataset may spend, has spent, and has left."""
     from tallyveil.budget.entries import shown_rational
     from tallyveil.budget.ledger import Ledger
 
@@ -165,7 +165,7 @@ def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption
 
 
 def _describe_places(account: Any) -> str:
-    """The free places of a plan, in words."""
+    """Describe the free places of a plan."""
     from tallyveil.budget.entries import shown_rational
 
     name, taken = repr(account.dataset), account.planned - len(account.places)
@@ -185,7 +185,7 @@ def _describe_places(account: Any) -> str:
 def history(
     ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False
 ) -> None:
-    """Every debit, oldest first."""
+    """List every debit, oldest first."""
     from tallyveil.budget.entries import shown_rational
     from tallyveil.budget.ledger import Ledger
 
@@ -237,7 +237,7 @@ def verify(
 
 
 def _require_entry(book: Any, release: Path) -> Any:
-    """The entry that a receipt names; raise a `LedgerError` if the ledger does not hold it."""
+    """Return the entry that a receipt names; raise a `LedgerError` if the ledger does not hold it."""
     from tallyveil.errors import LedgerError
     from tallyveil.release.release import read_receipt
 
