@@ -236,7 +236,7 @@ def pictures() -> Iterator[None]:
 
 @contextmanager
 def progress(steps: int) -> Iterator[Callable[[str], None]]:
-    """Show a progress bar on standard error for `steps` steps; call the result with each step's name.
+    """Show a progress bar on standard error; call the result with the name of each of its steps.
 
     Shown on a terminal only, and gone when the work is done.
     """

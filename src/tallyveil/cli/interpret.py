@@ -575,7 +575,7 @@ def open_released(
 
 
 def _guess_delimiter(file: Path) -> str:
-    """Return the mark that the header holds most often; safe to guess, because a release is public."""
+    """Return the most frequent mark of the header; safe to guess, because a release is public."""
     if file.suffix.lower() not in TEXT_ENDINGS or not file.is_file():
         return ","
     with file.open("rb") as text:

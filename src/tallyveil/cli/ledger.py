@@ -237,7 +237,7 @@ def verify(
 
 
 def _require_entry(book: Any, release: Path) -> Any:
-    """Return the entry that a receipt names; raise a `LedgerError` if the ledger does not hold it."""
+    """Return the entry that a receipt names; raise a `LedgerError` if there is none."""
     from tallyveil.errors import LedgerError
     from tallyveil.release.release import read_receipt
 
