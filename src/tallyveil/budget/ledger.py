@@ -219,8 +219,8 @@ class Ledger:
         if not entries:
             raise _unknown(dataset, links, self.store.name)
         kinds = [entry.kind for entry in entries]
-        is_ordered = kinds[0] == "open" and not {"open", "plan"} & set(kinds[2:])
-        is_ordered &= "open" not in kinds[1:] and "close" not in kinds[:-1]
+        is_ordered = kinds[0] == "open" and "open" not in kinds[1:]
+        is_ordered &= "plan" not in kinds[2:] and "close" not in kinds[:-1]
         if not is_ordered or entries[0].body.get("accounting", "pure") not in ACCOUNTINGS:
             raise LedgerError(f"The dataset {dataset!r} has entries out of order.")
         account = read_account(dataset, entries)
