@@ -237,9 +237,8 @@ def find_peer(name: str, install: bool) -> Peer:
 
 def pose_program(n: int, epsilon: float) -> tuple[Any, Any]:
     """Write the plain program of a count's n by n mechanism: sums of rows, and privacy <= 0."""
-    eye, shifted = sparse.eye_array(n), sparse.eye_array(n - 1, n, k=1)
-    first, grow = sparse.eye_array(n - 1, n), float(np.exp(epsilon))
-    steps = sparse.vstack([first - grow * shifted, shifted - grow * first])
+    eye, grow = sparse.eye_array(n, format="csr"), float(np.exp(epsilon))
+    steps = sparse.vstack([eye[:-1] - grow * eye[1:], eye[1:] - grow * eye[:-1]])
     return sparse.kron(eye, np.ones((1, n))), sparse.kron(steps, eye).tocsc()
 
 
