@@ -17,12 +17,21 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import tallyveil as tv
-from benchmarks.harness import Peer, Result, Settings, Table, Target, find_peer, time_best
+from benchmarks.harness import (
+    Peer,
+    Result,
+    Settings,
+    Table,
+    Target,
+    find_peer,
+    pose_program,
+    time_best,
+)
 from tallyveil.loss import loss_table
 from tallyveil.mechanisms.transport import transport
 from tallyveil.optimize.solver import Program, solve
 from tallyveil.papers.kohli.greedy import greedy_fixed_point
-from tallyveil.properties import SEVEN, rows
+from tallyveil.properties import SEVEN, Rows, rows
 
 SETS = {
     "none": (),
@@ -82,15 +91,14 @@ def time_scipy(
     first = np.repeat(np.concatenate([pairs[:, 0], pairs[:, 1]]), m)
     second = np.repeat(np.concatenate([pairs[:, 1], pairs[:, 0]]), m)
     output = np.tile(np.arange(m), 2 * len(pairs))
-    upper = [_rows(first * m + output, second * m + output, 1.0, -np.exp(epsilon), n * m)]
-    right, equal, values = [np.zeros(len(first))], [], []
-    for name in properties:
-        for part in rows(name, query, epsilon):
-            larger = part.larger[0] * m + part.larger[1]
-            smaller = None if part.smaller is None else part.smaller[0] * m + part.smaller[1]
-            form = _rows(larger, smaller, -part.factor, 1.0, n * m)
-            (equal if part.equal else upper).append(form)
-            (values if part.equal else right).append(np.full(len(part), -part.floor))
+    private = Rows((second, output), (first, output), factor=float(np.exp(epsilon)))
+    upper, right, equal, values = [], [], [], []
+    for part in [private, *(part for name in properties for part in rows(name, query, epsilon))]:
+        form = -part.factor * _mark(part.larger, query.shape)
+        if part.smaller is not None:
+            form = form + _mark(part.smaller, query.shape)
+        (equal if part.equal else upper).append(form)
+        (values if part.equal else right).append(np.full(len(part), -part.floor))
     equal.append(sparse.kron(sparse.eye_array(n), np.ones((1, m)), format="csr"))
     values.append(np.ones(n))
     program = {
@@ -106,15 +114,11 @@ def time_scipy(
     return seconds, solution.status != 0
 
 
-def _rows(first: Any, second: Any, factor: float, other: float, size: int) -> Any:
-    count = len(first)
-    form = sparse.csr_array(
-        (np.full(count, factor), (np.arange(count), first)), shape=(count, size)
-    )
-    if second is None:
-        return form
-    entries = (np.full(count, other), (np.arange(count), second))
-    return form + sparse.csr_array(entries, shape=(count, size))
+def _mark(cells: tuple[np.ndarray, np.ndarray], shape: tuple[int, int]) -> Any:
+    """Write a row with a one at each of these cells of a matrix."""
+    places = np.ravel_multi_index(cells, shape)
+    ones, order = np.ones(len(places)), np.arange(len(places))
+    return sparse.csr_array((ones, (order, places)), shape=(len(places), shape[0] * shape[1]))
 
 
 def compare_properties(settings: Settings) -> tuple[Table, list[Target]]:
@@ -175,16 +179,11 @@ def make_skewed(n: int) -> np.ndarray:
 def pose_kept(z: np.ndarray, epsilon: float) -> Program:
     """Build the program of Kohli and Laskowski (2026), section 5.1, in n^2 variables."""
     n, answers = len(z), np.arange(len(z))
-    eye, grow = sparse.eye_array(n), float(np.exp(epsilon))
-    sums = [sparse.kron(eye, np.ones((1, n))), sparse.kron(z[None, :], eye)]
-    up = sparse.eye_array(n - 1, n) - grow * sparse.eye_array(n - 1, n, k=1)
-    down = sparse.eye_array(n - 1, n, k=1) - grow * sparse.eye_array(n - 1, n)
-    inequalities = sparse.kron(sparse.vstack([up, down]), eye).tocsc()
+    sums, ratios = pose_program(n, epsilon)
+    equal = sparse.vstack([sums, sparse.kron(z[None, :], sparse.eye_array(n))]).tocsc()
     cost = (z[:, None] * np.abs(answers[:, None] - answers)).ravel()
     right = np.concatenate([np.ones(n), z])
-    return Program(
-        cost, sparse.vstack(sums).tocsc(), right, inequalities, np.zeros(inequalities.shape[0])
-    )
+    return Program(cost, equal, right, ratios, np.zeros(ratios.shape[0]))
 
 
 def compare_transport(quick: bool, epsilon: float = 0.5) -> tuple[Table, list[Target]]:

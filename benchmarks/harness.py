@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 import tallyveil
 
@@ -232,6 +233,13 @@ def find_peer(name: str, install: bool) -> Peer:
     ask = f"from importlib.metadata import version; print(version({name!r}))"
     number = subprocess.check_output([python, "-c", ask], text=True).strip()
     return Peer(name, python.absolute(), number)
+
+
+def pose_program(n: int, epsilon: float) -> tuple[Any, Any]:
+    """Write the plain program of a count's n by n mechanism: sums of rows, and privacy <= 0."""
+    eye, grow = sparse.eye_array(n, format="csr"), float(np.exp(epsilon))
+    steps = sparse.vstack([eye[:-1] - grow * eye[1:], eye[1:] - grow * eye[:-1]])
+    return sparse.kron(eye, np.ones((1, n))), sparse.kron(steps, eye).tocsc()
 
 
 def _run(words: Sequence[str | Path], seconds: int) -> subprocess.CompletedProcess[str] | None:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 import tallyveil as tv
-from benchmarks.harness import Result, Settings, Table, Target, time_best
+from benchmarks.harness import Result, Settings, Table, Target, pose_program, time_best
 from tallyveil.loss import loss_table
 from tallyveil.optimize.solver import Program, solve
 
@@ -37,14 +37,11 @@ def average_posterior(mechanism: tv.Mechanism, released: np.ndarray) -> np.ndarr
 
 def pose_private(n: int, epsilon: float, losses: np.ndarray) -> Program:
     """Minimise the largest expected loss over all epsilon-private mechanisms of a count."""
-    eye, grow = sparse.eye_array(n), float(np.exp(epsilon))
-    up = sparse.eye_array(n - 1, n) - grow * sparse.eye_array(n - 1, n, k=1)
-    down = sparse.eye_array(n - 1, n, k=1) - grow * sparse.eye_array(n - 1, n)
-    ratios = sparse.vstack([sparse.kron(up, eye), sparse.kron(down, eye)])
+    sums, ratios = pose_program(n, epsilon)
     by_truth = sparse.block_diag([row[None, :] for row in losses])
     worst = sparse.hstack([by_truth, -np.ones((n, 1))])
     above = sparse.vstack([sparse.hstack([ratios, sparse.csr_array((2 * n * (n - 1), 1))]), worst])
-    sums = sparse.hstack([sparse.kron(eye, np.ones((1, n))), sparse.csr_array((n, 1))])
+    sums = sparse.hstack([sums, sparse.csr_array((n, 1))])
     cost = np.zeros(n * n + 1)
     cost[-1] = 1.0
     return Program(cost, sums.tocsc(), np.ones(n), above.tocsc(), np.zeros(above.shape[0]))

@@ -9,8 +9,9 @@ carry an excuse for the day it fails.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,57 @@ def cells(
     true = sum(held) > len(held) / 2 if most else all(held)
     got = f"in {sum(held)} of {len(held)} cells"
     return Finding(claim, "stated", got, true, reason, guess=guess)
+
+
+def rises(claim: str, values: Mapping[str, float] | Iterable[float], slack: float = 0.0) -> Finding:
+    """Record that numbers rise from one to the next, or fall by less than `slack`.
+
+    >>> rises("larger groups err more", {"n = 4": 0.5, "n = 8": 0.75}).got
+    'n = 4: 0.5, n = 8: 0.75'
+    """
+    return _compare(claim, values, lambda first, second: first < second + slack)
+
+
+def falls(claim: str, values: Mapping[str, float] | Iterable[float]) -> Finding:
+    """Record that numbers fall from one to the next.
+
+    >>> falls("the error falls", [3.0, 1.0, 2.0]).agrees
+    False
+    """
+    return _compare(claim, values, lambda first, second: first > second)
+
+
+def _compare(
+    claim: str,
+    values: Mapping[str, float] | Iterable[float],
+    holds: Callable[[float, float], bool],
+) -> Finding:
+    named = values.items() if isinstance(values, Mapping) else [("", x) for x in values]
+    got = ", ".join(f"{name}: {x:.4g}" if name else f"{x:.4g}" for name, x in named)
+    steps = pairwise(float(x) for _, x in named)
+    return Finding(claim, "stated", got, all(holds(*step) for step in steps))
+
+
+def span(
+    claim: str,
+    values: float | Iterable[float],
+    unit: str = "",
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+    beats: str = "",
+) -> Finding:
+    """Record that a number, or all of several, lie strictly above and below a limit.
+
+    For a claim of ours, which goes beyond the paper, `beats` is the value to improve on.
+
+    >>> span("closed form against the program", [12.0, 50.0], "times faster", above=1).got
+    '12 to 50 times faster'
+    """
+    numbers = sorted(np.atleast_1d(np.asarray(values, dtype=float)).tolist())
+    got = " to ".join(f"{x:.4g}" for x in dict.fromkeys((numbers[0], numbers[-1])))
+    true = above < numbers[0] <= numbers[-1] < below
+    return Finding(claim, beats or "stated", f"{got} {unit}".strip(), true, ours=bool(beats))
 
 
 def better(claim: str, paper: str, got: str, true: Any) -> Finding:

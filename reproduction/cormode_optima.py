@@ -224,20 +224,16 @@ def figure_7(context: Context) -> Result:
         check.number("GM tells the truth, a = 0.9", 0.238, truth["GM"], 5e-4, why),
         check.number("EM tells the truth, a = 10/11", 0.224, truth_other["EM"], 5e-4),
         check.number("GM tells the truth, a = 10/11", 0.238, truth_other["GM"], 5e-4),
-        check.claim(
-            "GM puts most mass on 0 and 4 whatever the input",
-            f"at least {ends:.3f}",
-            ends > 0.5,
-        ),
+        check.span("GM puts most mass on 0 and 4 whatever the input", ends, above=0.5),
         check.claim(
             "EM has a uniform diagonal, the likeliest output",
             f"{em[0, 0]:.4f} everywhere",
             np.ptp(np.diag(em)) < 1e-12 and (em.argmax(axis=1) == np.arange(5)).all(),
         ),
-        check.claim(
+        check.rises(
             "WM lies between the two",
-            f"{truth['EM']:.4f} <= {truth[WM_WEAK]:.4f} <= {truth['GM']:.4f}",
-            truth["EM"] <= truth[WM_WEAK] + 1e-9 <= truth["GM"] + 2e-9,
+            {name: truth[name] for name in ("EM", WM_WEAK, "GM")},
+            slack=1e-9,
         ),
     )
     return show_matrices(shown, findings)
@@ -312,14 +308,8 @@ def figure_2(context: Context) -> Result:
         for n, loss, title in HEATMAPS
     }
     findings = (
-        check.claim(
-            "no gaps: every output has positive probability",
-            f"least {least:.3f}",
-            least > 1e-3,
-        ),
-        check.claim(
-            "no spikes: no output is likelier than the truth", f"excess {spikes:.1e}", spikes < 1e-7
-        ),
+        check.span("no gaps: every output has positive probability", least, above=1e-3),
+        check.span("no spikes: no output is likelier than the truth", spikes, below=1e-7),
         check.number(
             "L2, n = 4: within 1 of the truth with probability at least",
             2 / 3,
@@ -477,10 +467,8 @@ def section_6_3(context: Context) -> Result:
             )
             for name in (WM_MONOTONE, WM_WEAK)
         ),
-        check.claim(
-            "corrected: derivable only where it is GM itself",
-            "at every setting",
-            all(row[3] == row[4] for row in rows),
+        check.cells(
+            "corrected: derivable only where it is GM itself", [row[3] == row[4] for row in rows]
         ),
     )
     columns = ("mechanism", "n", "a", "derivable", "equals GM")
@@ -521,10 +509,10 @@ def figure_8(context: Context) -> Result:
     beyond = [abs(costs[size, a]["WH"] - 2 * a / (1 + a)) for size in sizes if size >= 7]
     high = costs[n, 0.99]
     findings = (
-        check.claim(
+        check.span(
             "row properties come free, column properties cost the same whichever",
-            f"largest spread inside a group {spread:.1e}",
-            spread < 1e-6,
+            spread,
+            below=1e-6,
         ),
         check.number("a = 0.76, n > 6.33: cost of WH alone", 0.864, costs[8, a]["WH"], 5e-4),
         check.number("... which is GM's, at every such n", 0.0, max(beyond), 1e-6),
@@ -582,10 +570,11 @@ def _check_figure_9(
     falling = [cost["2/3", n]["EM"] for n in sizes if n >= 6]
     return (
         check.number("n >= 2a/(1-a): WM (weak honesty) meets GM; largest distance", 0.0, met, 1e-6),
-        check.claim(
+        check.span(
             "a = 10/11: not yet met at n = 16 < 20",
-            f"{short[WM_WEAK] - short['GM']:.5f} apart",
-            short[WM_WEAK] - short["GM"] > 1e-4,
+            short[WM_WEAK] - short["GM"],
+            "apart",
+            above=1e-4,
         ),
         check.number(
             "a = 10/11, n = 20: WM of section 7.1 (WH+RM+CM) costs GM's",
@@ -611,15 +600,12 @@ def _check_figure_9(
         check.number(
             "corrected: EM minus WM (weak honesty) there", 1.6e-4, last["EM"] - last[WM_WEAK], 2e-5
         ),
-        check.claim(
+        check.cells(
             "EM tells the truth more often than guessing, at every n and a",
-            "holds for every a < 1",
-            all(1 - by["EM"] * n / (n + 1) > 1 / (n + 1) for (_, n), by in cost.items()),
+            [1 - by["EM"] * n / (n + 1) > 1 / (n + 1) for (_, n), by in cost.items()],
         ),
-        check.claim(
-            "a = 2/3: EM costs more than GM, less and less from n = 6 on",
-            f"{falling[0]:.4f} falls to {falling[-1]:.4f}",
-            (np.diff(falling) < 0).all() and falling[-1] > 0.8,
+        check.falls(
+            "a = 2/3: EM costs more than GM (0.8), less and less from n = 6 on", [*falling, 0.8]
         ),
     )
 

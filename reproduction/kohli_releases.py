@@ -345,10 +345,11 @@ def _check_w1(cells: Cells) -> list[Finding]:
             "Visually has no measure.",
         ),
         *(
-            check.claim(
+            check.span(
                 f"{metric} distance: the fixed-point method below every baseline at 0.48",
-                f"by at least {least:.0f} standard errors, in all three data sets",
-                least > STANDARD_ERRORS,
+                least,
+                "standard errors at least, in all three data sets",
+                above=STANDARD_ERRORS,
             )
             for metric, least in ahead.items()
         ),
@@ -359,11 +360,12 @@ def _check_w1(cells: Cells) -> list[Finding]:
             + ", ".join(f"{count} by {metric}" for metric, count in lower.items()),
             "Similar has no measure.",
         ),
-        check.better(
+        check.span(
             "combined estimate and matched ranks: W1 against the fixed-point optimum",
-            "1",
-            f"{min(gain):.2f} to {max(gain):.1f} times lower",
-            min(gain) > 1,
+            gain,
+            "times lower",
+            above=1,
+            beats="1",
         ),
     ]
 
@@ -424,15 +426,17 @@ def _check_errors(cells: Cells, metric: str, unfixed: str) -> tuple[Finding, ...
         for key in keys
     )
     return (
-        check.claim(
+        check.span(
             f"{metric} error: two-stage unfixed always below the fixed-point methods",
-            f"the optimum has {below:.4f} times its error, or more",
-            below > 1,
+            below,
+            "times its error at least",
+            above=1,
         ),
-        check.claim(
+        check.span(
             f"{metric} error: heuristics at or above the optimum (a theorem: a check of both)",
-            f"the best has {behind:.4f} times its error, or more",
-            behind > 1 - 1e-9,
+            behind,
+            "times its error at least",
+            above=1 - 1e-9,
         ),
         check.claim(
             f"{metric} error: the fixed-point optimum is never the lowest curve",
@@ -455,17 +459,17 @@ def _check_ours(cells: Cells, gap: float) -> tuple[Finding, ...]:
             gap,
             1e-6,
         ),
-        check.better(
+        check.span(
             "the optimum in closed form: error against the best heuristic",
-            "1",
-            f"{min(best):.3f} to {max(best):.3f}",
-            max(best) < 1 + 1e-9,
+            best,
+            below=1 + 1e-9,
+            beats="1",
         ),
-        check.better(
+        check.span(
             "combined estimate and matched ranks: error against the optimum",
-            "1",
-            f"{min(ratio):.2f} to {max(ratio):.2f}",
-            max(ratio) < 1,
+            ratio,
+            below=1,
+            beats="1",
         ),
     )
 
@@ -530,24 +534,25 @@ def section_6(context: Context) -> Result:
 
 def _check_trends(privatizer: str, cells: Cells) -> tuple[Finding, ...]:
     """Check the two trends: the fixed point lowers W1, and costs a little count error."""
-    drop = {
-        name: cells[name, MIDDLE, UNFIXED].exceeds(cells[name, MIDDLE, SANDWICH], "W1")
-        for name in SHOWN
-    }
+    drop = [
+        cells[name, MIDDLE, UNFIXED].exceeds(cells[name, MIDDLE, SANDWICH], "W1") for name in SHOWN
+    ]
     cost = [
         cells[name, e, BEST].mean("absolute") / cells[name, e, UNFIXED].mean("absolute")
         for name, e, method in cells
         if method == BEST
     ]
     return (
-        check.claim(
+        check.span(
             f"{privatizer}: the fixed point lowers W1 at {MIDDLE}",
-            ", ".join(f"{name} by {x:.0f} standard errors" for name, x in drop.items()),
-            min(drop.values()) > STANDARD_ERRORS,
+            drop,
+            "standard errors",
+            above=STANDARD_ERRORS,
         ),
-        check.claim(
+        check.span(
             f"{privatizer}: two-stage unfixed always has the lower count error",
-            f"the fixed-point optimum has {min(cost):.3f} to {max(cost):.3f} times its error",
-            min(cost) > 1,
+            cost,
+            "times its error",
+            above=1,
         ),
     )

@@ -178,10 +178,11 @@ def formulas(context: Context) -> Result:
             float(np.abs(half.matrix - geometric(query, epsilon).matrix).max()),
             1e-12,
         ),
-        check.claim(
+        check.span(
             "footnote 1: variance of the released shares",
-            f"{times} simulated releases, furthest {off:.1f} standard errors",
-            off < STANDARD_ERRORS,
+            off,
+            f"standard errors at most, {times} releases",
+            below=STANDARD_ERRORS,
         ),
     )
     variances = {"formula": formula, "simulated": shares.var(axis=0)}

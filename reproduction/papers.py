@@ -3,46 +3,34 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Paper:
-    """One paper: authors in the order of the title page, year and title as printed."""
+class Paper(NamedTuple):
+    """A paper: first author and year, and all authors, year and title as printed."""
 
-    authors: tuple[str, ...]
-    year: int
-    title: str
-
-    @property
-    def label(self) -> str:
-        """The first author and the year, for headings and tables."""
-        return f"{self.authors[0]} {self.year}"
-
-    @property
-    def citation(self) -> str:
-        """All authors, the year and the title."""
-        *others, last = self.authors
-        return f"{', '.join(others)} and {last} ({self.year}), {self.title}"
+    label: str
+    citation: str
 
 
 PAPERS = {
     "cormode": Paper(
-        ("Cormode", "Kulkarni", "Srivastava"), 2018, "Constrained Private Mechanisms for Count Data"
+        "Cormode 2018",
+        "Cormode, Kulkarni and Srivastava (2018), Constrained Private Mechanisms for Count Data",
     ),
     "croft": Paper(
-        ("Croft", "Sack", "Shi"),
-        2020,
-        "The Impact of Range Constraints on Utility in the Design of Differentially Private "
-        "Mechanisms",
+        "Croft 2020",
+        "Croft, Sack and Shi (2020), The Impact of Range Constraints on Utility in the Design of "
+        "Differentially Private Mechanisms",
     ),
     "kohli": Paper(
-        ("Kohli", "Laskowski"),
-        2026,
-        "Preserving Target Distributions With Differentially Private Count Mechanisms",
+        "Kohli 2026",
+        "Kohli and Laskowski (2026), Preserving Target Distributions With Differentially Private "
+        "Count Mechanisms",
     ),
     "gupte": Paper(
-        ("Gupte", "Sundararajan"), 2010, "Universally Optimal Privacy Mechanisms for Minimax Agents"
+        "Gupte 2010",
+        "Gupte and Sundararajan (2010), Universally Optimal Privacy Mechanisms for Minimax Agents",
     ),
 }
 """The papers by the name of their module in `tallyveil.papers`, in the order of the page."""

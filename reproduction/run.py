@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from reproduction.check import Finding
-from reproduction.experiment import EXPERIMENTS, Context, Experiment, Result, Table
+from reproduction.experiment import EXPERIMENTS, Context, Experiment, Result
 from reproduction.papers import PAPERS
 from tallyveil import notebook
 from tallyveil.errors import UsageError
@@ -87,8 +87,7 @@ def select_experiments(paper: str | None = None, item: str | None = None) -> tup
         if item is None or experiment.item.lower() == item.strip().lower()
     )
     if not chosen:
-        message = f"There is no {item}. `python -m reproduction --list` shows all items."
-        raise UsageError(message)
+        raise UsageError(f"There is no {item}. `python -m reproduction --list` shows all items.")
     return chosen
 
 
@@ -132,22 +131,15 @@ def _write_outcome(outcome: Outcome, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     stem = outcome.experiment.stem
     for name, table in outcome.result.tables.items():
-        _write_csv(table, folder / (f"{stem}.csv" if name == "data" else f"{stem}-{name}.csv"))
+        path = folder / (f"{stem}.csv" if name == "data" else f"{stem}-{name}.csv")
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(table.columns)
+            for row in table.rows:
+                writer.writerow(f"{x:.10g}" if isinstance(x, float) else x for x in row)
     figure = outcome.result.draw()
     for ending in (".svg", ".png"):
         notebook.save(figure, folder / f"{stem}{ending}")
-
-
-def _write_csv(table: Table, path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.columns)
-        for row in table.rows:
-            writer.writerow([_format_cell(value) for value in row])
-
-
-def _format_cell(value: Any) -> Any:
-    return f"{float(value):.10g}" if isinstance(value, float) else value
 
 
 def render_page(outcomes: Sequence[Outcome], quick: bool, pictures: dict[str, str]) -> str:
@@ -158,7 +150,8 @@ def render_page(outcomes: Sequence[Outcome], quick: bool, pictures: dict[str, st
         experiment, result = outcome.experiment, outcome.result
         better = any(f.ours and f.agrees for f in result.findings)
         word = WORDS[result.verdict] + ("; we do better" if better else "")
-        name = f"[{experiment.name}](#{_make_anchor(experiment)})"
+        anchor = re.sub(r"[^a-z0-9 -]", "", experiment.name.lower()).replace(" ", "-")
+        name = f"[{experiment.name}](#{anchor})"
         lines.append(f"| {name} | {_escape(experiment.title)} | {word} |")
     parts.append("\n".join(lines) + "\n")
     for paper in dict.fromkeys(outcome.experiment.paper for outcome in outcomes):
@@ -194,8 +187,3 @@ def _render_row(finding: Finding) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _make_anchor(experiment: Experiment) -> str:
-    symbols = [symbol for symbol in experiment.name.lower() if symbol.isalnum() or symbol in " -"]
-    return "".join(symbols).replace(" ", "-")

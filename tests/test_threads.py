@@ -29,11 +29,6 @@ def test_one_inside_and_as_many_as_before_after_it():
         assert all(number == 1 for number in count_threads())
         assert np.allclose(np.eye(300) @ np.ones((300, 300)), 1)
     assert count_threads() == outside
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_the_number_comes_back_after_an_error():
-    outside = count_threads()
     with pytest.raises(ValueError, match="inside"), one_blas_thread():
         raise ValueError("inside")
     assert count_threads() == outside

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -67,12 +67,17 @@ def as_privacy_loss_distribution(
         raise ArgumentError("certified", rule, hint=hint, got=describe_kind(certified))
     if not isinstance(interval, (int, float)) or not 1e-9 <= interval <= 1:
         raise ArgumentError("interval", "lie between 1e-9 and 1", interval)
-    distribution, pmf = _import_accounting()
+    try:
+        from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    except ImportError as missing:
+        raise MissingExtraError("dp-accounting", "accounting") from missing
     if isinstance(certified, CertifiedMechanism):
         dots, deltas = _measure_weights(certified, interval)
     else:
         dots, deltas = _respond_randomly(certified.epsilon, interval)
-    return distribution(pmf(interval, dots, deltas))
+    masses = create_pmf_pessimistic_connect_dots(interval, dots, deltas)
+    return PrivacyLossDistribution(masses)
 
 
 def _respond_randomly(epsilon: float, interval: float) -> tuple[Integers, Floats]:
@@ -126,12 +131,3 @@ def _ceil(steps: Floats) -> Integers:
     nearest = np.rint(steps)
     on_grid = np.abs(steps - nearest) <= 1e-9 * np.maximum(1.0, np.abs(steps))
     return np.where(on_grid, nearest, np.ceil(steps)).astype(np.int64)
-
-
-def _import_accounting() -> tuple[Any, Any]:
-    try:
-        from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots
-        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-    except ImportError as missing:
-        raise MissingExtraError("dp-accounting", "accounting") from missing
-    return PrivacyLossDistribution, create_pmf_pessimistic_connect_dots

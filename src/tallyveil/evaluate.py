@@ -88,8 +88,7 @@ def audit_mechanism(mechanism: MechanismLike, epsilon: Epsilon | None = None) ->
     limit = math.inf if claimed is None else float(claimed) * (1 + AUDIT_SLACK)
     pair = matrix.worst_pair()
     inputs, outputs = matrix.query.inputs, matrix.query.outputs
-    first = matrix.matrix[pair.likelier, pair.output]
-    second = matrix.matrix[pair.rarer, pair.output]
+    first, second = matrix.matrix[[pair.likelier, pair.rarer], pair.output]
     worst = (
         f"released {outputs[pair.output]}: true {inputs[pair.likelier]} has {first:.6g}, "
         f"true {inputs[pair.rarer]} has {second:.6g}"

@@ -175,16 +175,15 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         symmetric; with an uneven prior the loss may grow (Cormode, Kulkarni and Srivastava
         2018, Theorem 1; errata, Cormode 10).
         """
-        mean = (self.matrix + self.matrix[::-1, ::-1]) / 2
-        return Mechanism(
-            mean, self.query, self.exact_epsilon, delta=self.exact_delta, name=self.name
-        )
+        return self._rebuild((self.matrix + self.matrix[::-1, ::-1]) / 2, self.name)
 
     def renamed(self, name: str) -> Mechanism:
         """Return the same mechanism under another name."""
-        return Mechanism(
-            self.matrix, self.query, self.exact_epsilon, delta=self.exact_delta, name=name
-        )
+        return self._rebuild(self.matrix, name)
+
+    def _rebuild(self, matrix: Floats, name: str) -> Mechanism:
+        slack = self.exact_delta
+        return Mechanism(matrix, self.query, self.exact_epsilon, delta=slack, name=name)
 
     def papers_matrix(self) -> Floats:
         """Return the matrix with one released answer per row, as some papers print it.

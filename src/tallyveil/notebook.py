@@ -10,9 +10,10 @@ Only this module imports matplotlib.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import chain, repeat, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,23 +74,23 @@ def show_matrix(
     cells = cells / sizes[:, None]
     n, m = cells.shape
     side = 36.0 if max(n, m) <= MOST_NUMBERS else max(4.0, min(16.0, 320 / max(n, m)))
-    left, top = 56.0, 8.0
+    edge, top = 56.0, 8.0
     width, height = side * m, side * n
     highest = float(cells.max())
     parts = [
-        f'<rect x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" fill="{ACCENT}" '
+        f'<rect x="{edge:g}" y="{top:g}" width="{width:g}" height="{height:g}" fill="{ACCENT}" '
         'fill-opacity="0.04"/>',
-        *_draw_cells(cells, highest, side, left, top),
-        *_draw_numbers(cells, highest, side, left, top),
-        *_label_columns(outputs, width, left, top + height + 14),
-        *_label_rows(inputs, height, left - 6, top),
-        _text(left + width / 2, top + height + 30, "released answer"),
+        *_draw_cells(cells, highest, side, edge, top),
+        *_draw_numbers(cells, highest, side, edge, top),
+        *_label_columns(outputs, width, edge, top + height + 14),
+        *_label_rows(inputs, height, edge - 6, top),
+        _text(edge + width / 2, top + height + 30, "released answer"),
         _title_rows(14, top + height / 2, "true answer"),
-        *_draw_scale(highest, left + width + 18, top, min(height, 120.0)),
+        *_draw_scale(highest, edge + width + 18, top, min(height, 120.0)),
     ]
     groups = matrix.shape != cells.shape
     note = f"{n} × {m} groups of adjacent answers" if groups else ""
-    size = (left + width + 74, top + height + 38)
+    size = (edge + width + 74, top + height + 38)
     return _figure(parts, size, title, " · ".join(filter(None, (about, note))))
 
 
@@ -114,33 +115,32 @@ def show_distribution(
         first = max(first, middle - MOST_BARS // 2)
         last = min(last, first + MOST_BARS)
     shown, chances = answers[first:last], distribution[first:last]
-    left, top, height = 52.0, 20.0, 150.0
+    edge, top, height = 52.0, 20.0, 150.0
     step = max(5.0, min(26.0, 480 / len(shown)))
     width = step * len(shown)
+    below = top + height
+    base = f'<path d="M{edge:g} {{:g}}h{width:.5g}" stroke="currentColor" stroke-opacity="{{}}"/>'
     parts = []
     for level in (0.5, 1.0):
-        y = top + height * (1 - level)
-        parts.append(
-            f'<path d="M{left:g} {y:g}h{width:.5g}" stroke="currentColor" stroke-opacity="0.15"/>'
-        )
-        parts.append(_text(left - 6, y + 3.5, f"{level * highest:.2g}", anchor="end"))
+        y = below - height * level
+        number = _text(edge - 6, y + 3.5, f"{level * highest:.2g}", anchor="end")
+        parts += [base.format(y, 0.15), number]
     for place, (answer, chance) in enumerate(zip(shown, chances, strict=True)):
         tall = height * float(chance) / highest
         strong = 1.0 if interval[0] <= answer <= interval[1] else 0.35
         parts.append(
-            f'<rect x="{left + step * (place + 0.09):.5g}" y="{top + height - tall:.5g}" '
+            f'<rect x="{edge + step * (place + 0.09):.5g}" y="{below - tall:.5g}" '
             f'width="{0.82 * step:.4g}" height="{tall:.5g}" fill="{ACCENT}" '
             f'fill-opacity="{strong:g}"><title>{answer:g}: {chance:.2g}</title></rect>'
         )
-    parts.append(
-        f'<path d="M{left:g} {top + height:g}h{width:.5g}" stroke="currentColor" '
-        'stroke-opacity="0.5"/>'
-    )
-    parts += _draw_release(shown, released, step, (left, top, height))
-    parts += _label_columns(shown, width, left, top + height + 14)
-    parts.append(_text(left + width / 2, top + height + 30, "true answer"))
-    parts.append(_title_rows(12, top + height / 2, "probability"))
-    return _figure(parts, (left + width + 12, top + height + 38), title, about)
+    parts += [
+        base.format(below, 0.5),
+        *_draw_release(shown, released, step, (edge, top, height)),
+        *_label_columns(shown, width, edge, below + 14),
+        _text(edge + width / 2, below + 30, "true answer"),
+        _title_rows(12, top + height / 2, "probability"),
+    ]
+    return _figure(parts, (edge + width + 12, below + 38), title, about)
 
 
 def show_table(
@@ -153,19 +153,18 @@ def show_table(
     """Write a table: first column to the left, others to the right, `strong` cells bold."""
     cell = "padding:4px 12px;border:0;white-space:nowrap;font-variant-numeric:tabular-nums"
     line = "border-bottom:1px solid color-mix(in srgb,currentColor 30%,transparent)"
+
+    def write_row(cells: Iterable[str], mark: str, more: str = "") -> str:
+        styles = (f"{cell}{more};text-align:{side}" for side in chain(["left"], repeat("right")))
+        pairs = zip(cells, styles, strict=False)
+        inside = "".join(f'<{mark} style="{style}">{text}</{mark}>' for text, style in pairs)
+        return f'<tr style="background:none">{inside}</tr>'
+
+    names = write_row(map(escape, header), "th", f";{line};font-weight:600;opacity:0.75")
     lines = []
-    for place, row in enumerate(rows):
-        cells = []
-        for column, text in enumerate(row):
-            bold = bool(strong) and strong[place][column]
-            shown = f"<b>{escape(text)}</b>" if bold else escape(text)
-            cells.append(f'<td style="{cell};text-align:{_side(column)}">{shown}</td>')
-        lines.append(f'<tr style="background:none">{"".join(cells)}</tr>')
-    names = "".join(
-        f'<th style="{cell};{line};text-align:{_side(place)};font-weight:600;opacity:0.75">'
-        f"{escape(name)}</th>"
-        for place, name in enumerate(header)
-    )
+    for row, bold in zip_longest(rows, strong, fillvalue=()):
+        pairs = zip_longest(map(escape, row), bold)
+        lines.append(write_row((f"<b>{text}</b>" if b else text for text, b in pairs), "td"))
     caption = (
         '<caption style="caption-side:top;text-align:left;padding:4px 12px;color:inherit;'
         f'font-weight:600">{escape(title)}</caption>'
@@ -174,13 +173,9 @@ def show_table(
     )
     return (
         f'<table style="border-collapse:collapse;border:0;margin:8px 0;font-size:13px;{FONT}">'
-        f'{caption}<thead><tr style="background:none">{names}</tr></thead>'
+        f"{caption}<thead>{names}</thead>"
         f"<tbody>{''.join(lines)}</tbody></table>"
     )
-
-
-def _side(column: int) -> str:
-    return "left" if column == 0 else "right"
 
 
 def _figure(parts: Sequence[str], size: tuple[float, float], title: str, about: str) -> str:
@@ -208,7 +203,7 @@ def _opacity(chance: Any, highest: float) -> Any:
     return (chance / highest) ** 0.55
 
 
-def _draw_cells(cells: Floats, highest: float, side: float, left: float, top: float) -> list[str]:
+def _draw_cells(cells: Floats, highest: float, side: float, edge: float, top: float) -> list[str]:
     """Draw one path of squares for every shade."""
     shade = np.rint(SHADES * _opacity(cells, highest)).astype(int)
     square = f"h{side:g}v{side:g}h-{side:g}z"
@@ -216,25 +211,23 @@ def _draw_cells(cells: Floats, highest: float, side: float, left: float, top: fl
     for level in range(1, SHADES + 1):
         places = np.argwhere(shade == level)
         if len(places):
-            corners = (f"M{left + side * j:g} {top + side * i:g}{square}" for i, j in places)
+            corners = (f"M{edge + side * j:g} {top + side * i:g}{square}" for i, j in places)
             paths.append(
                 f'<path fill="{ACCENT}" fill-opacity="{level / SHADES:g}" d="{"".join(corners)}"/>'
             )
     return paths
 
 
-def _draw_numbers(cells: Floats, highest: float, side: float, left: float, top: float) -> list[str]:
+def _draw_numbers(cells: Floats, highest: float, side: float, edge: float, top: float) -> list[str]:
     """Write the probability into every cell of a small matrix."""
     if max(cells.shape) > MOST_NUMBERS:
         return []
     texts = []
     for (i, j), chance in np.ndenumerate(cells):
         colour = "#fff" if _opacity(chance, highest) > 0.7 else "currentColor"
-        number = "1" if chance >= 0.995 else f"{chance:.2f}".removeprefix("0")
-        number = "·" if chance < 0.005 else number
-        texts.append(
-            _text(left + side * (j + 0.5), top + side * (i + 0.5) + 4, number, fill=colour)
-        )
+        number = "·" if chance < 0.005 else f"{chance:.2f}".removeprefix("0").replace("1.00", "1")
+        x, y = edge + side * (j + 0.5), top + side * (i + 0.5) + 4
+        texts.append(_text(x, y, number, fill=colour))
     return texts
 
 
@@ -255,11 +248,11 @@ def _draw_release(
     shown: Floats, released: float, step: float, frame: tuple[float, float, float]
 ) -> list[str]:
     """Draw a triangle above the released value, if it lies in the visible part."""
-    left, top, height = frame
+    edge, top, height = frame
     if not shown[0] <= released <= shown[-1]:
         return []
-    x = left + step * (float(np.interp(released, shown, np.arange(len(shown)))) + 0.5)
-    anchor = "start" if x < left + step * len(shown) / 2 else "end"
+    x = edge + step * (float(np.interp(released, shown, np.arange(len(shown)))) + 0.5)
+    anchor = "start" if x < edge + step * len(shown) / 2 else "end"
     return [
         f'<path d="M{x - 5:.5g} {top - 12:g}h10l-5 8z" fill="{MARK}"/>',
         f'<path d="M{x:.5g} {top - 4:g}v{height + 4:g}" stroke="{MARK}" stroke-opacity="0.5" '
@@ -268,12 +261,12 @@ def _draw_release(
     ]
 
 
-def _label_columns(labels: NDArray[Any], width: float, left: float, y: float) -> list[str]:
+def _label_columns(labels: NDArray[Any], width: float, edge: float, y: float) -> list[str]:
     """Label as many columns as fit side by side."""
     longest = max(len(f"{label:g}") for label in labels) * 7 + 8
     step = width / len(labels)
     return [
-        _text(left + step * (index + 0.5), y, f"{labels[index]:g}")
+        _text(edge + step * (index + 0.5), y, f"{labels[index]:g}")
         for index in _ticks(len(labels), int(width / longest))
     ]
 

@@ -1,19 +1,9 @@
 """Every store in turn: a SQLite file, and a database on a PostgreSQL server of our own."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
 from tallyveil.budget.ledger import Ledger
-
-_spec = importlib.util.spec_from_file_location(
-    "ledger_server", Path(__file__).with_name("server.py")
-)
-server_module = importlib.util.module_from_spec(_spec)
-sys.modules["ledger_server"] = server_module
-_spec.loader.exec_module(server_module)
+from tests.budget import server as server_module
 
 
 @pytest.fixture(scope="session")

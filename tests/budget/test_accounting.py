@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from tallyveil.budget.accounting import (
     compose,
-    concentrated_budget,
     concentrated_cost,
     concentrated_delta,
     share_epsilon,
@@ -103,12 +102,6 @@ def test_zcdp_delta_is_a_bound_close_to_the_best_order(rho, epsilon) -> None:
     best = min(at(1 + mpmath.mpf(1.02) ** k) for k in range(-300, 500))
     found = float(concentrated_delta(Fraction(rho), Fraction(epsilon)))
     assert 0.999 * float(best) <= found <= min(1, 1.01 * float(best))
-
-
-def test_the_zcdp_budget_is_used_up_to_a_millionth() -> None:
-    rho = concentrated_budget(Fraction(2), MILLIONTH)
-    assert concentrated_delta(rho, Fraction(2)) <= MILLIONTH
-    assert concentrated_delta(rho + Fraction(2, 10**6), Fraction(2)) > MILLIONTH
 
 
 def test_bad_arguments() -> None:

@@ -17,6 +17,7 @@ from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
 from tests.asking import make_options, privatize
 
+psycopg = pytest.importorskip("psycopg")
 FORK = multiprocessing.get_context("fork")
 PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"
 
@@ -80,29 +81,72 @@ def test_a_server_killed_in_the_middle_loses_nothing_that_was_promised(server):
         own.stop()
 
 
+PASS = "LANGUAGE plpgsql SET search_path = pg_catalog AS $$ BEGIN RETURN {row}; END $$"
 ALTERED = {
-    "a foreign trigger": "CREATE TRIGGER other BEFORE INSERT ON tallyveil.entries FOR EACH ROW "
-    "EXECUTE FUNCTION tallyveil.check_entry()",
-    "a guard removed": "DROP TRIGGER entries_stay ON tallyveil.entries",
-    "a guard switched off": "ALTER TABLE tallyveil.entries DISABLE TRIGGER entries_stay",
-    "a guard weakened": "CREATE OR REPLACE FUNCTION tallyveil.refuse() RETURNS trigger "
-    "LANGUAGE plpgsql SET search_path = pg_catalog AS $$ BEGIN RETURN NEW; END $$",
-    "a rule": "CREATE RULE quiet AS ON INSERT TO tallyveil.entries DO INSTEAD NOTHING",
-    "a view": "CREATE VIEW tallyveil.shown AS SELECT * FROM tallyveil.entries",
-    "another table": "CREATE TABLE tallyveil.notes (text text)",
-    "a column added": "ALTER TABLE tallyveil.entries ADD COLUMN more text",
-    "a child table": "CREATE TABLE public.child () INHERITS (tallyveil.entries)",
-    "a policy": "CREATE POLICY hide ON tallyveil.entries USING (false)",
-    "a condition": "CREATE OR REPLACE TRIGGER head_stays BEFORE DELETE ON tallyveil.head "
-    "FOR EACH ROW WHEN (false) EXECUTE FUNCTION tallyveil.refuse()",
-}
+    "a foreign trigger": [
+        "CREATE TRIGGER other BEFORE INSERT ON tallyveil.entries FOR EACH ROW EXECUTE "
+        "FUNCTION tallyveil.check_entry()"
+    ],
+    "a guard removed": ["DROP TRIGGER entries_stay ON tallyveil.entries"],
+    "a guard switched off": ["ALTER TABLE tallyveil.entries DISABLE TRIGGER entries_stay"],
+    "a guard weakened": [
+        "CREATE OR REPLACE FUNCTION tallyveil.refuse() RETURNS trigger LANGUAGE plpgsql SET "
+        "search_path = pg_catalog AS $$ BEGIN RETURN NEW; END $$"
+    ],
+    "a rule": ["CREATE RULE quiet AS ON INSERT TO tallyveil.entries DO INSTEAD NOTHING"],
+    "a view": ["CREATE VIEW tallyveil.shown AS SELECT * FROM tallyveil.entries"],
+    "another table": ["CREATE TABLE tallyveil.notes (text text)"],
+    "a column added": ["ALTER TABLE tallyveil.entries ADD COLUMN more text"],
+    "a child table": ["CREATE TABLE public.child () INHERITS (tallyveil.entries)"],
+    "a policy": ["CREATE POLICY hide ON tallyveil.entries USING (false)"],
+    "a condition": [
+        "CREATE OR REPLACE TRIGGER head_stays BEFORE DELETE ON tallyveil.head FOR EACH ROW "
+        "WHEN (false) EXECUTE FUNCTION tallyveil.refuse()"
+    ],
+    "a guard of the same name elsewhere": [
+        f"CREATE FUNCTION public.refuse() RETURNS trigger {PASS.format(row='NEW')}",
+        "CREATE OR REPLACE TRIGGER entries_stay BEFORE UPDATE OR DELETE ON tallyveil.entries "
+        "FOR EACH ROW EXECUTE FUNCTION public.refuse()",
+    ],
+    "guards that swallow debits": [
+        f"CREATE FUNCTION public.check_entry() RETURNS trigger {PASS.format(row='NULL')}",
+        f"CREATE FUNCTION public.check_head() RETURNS trigger {PASS.format(row='NULL')}",
+        "CREATE OR REPLACE TRIGGER entries_follow BEFORE INSERT ON tallyveil.entries "
+        "FOR EACH ROW EXECUTE FUNCTION public.check_entry()",
+        "CREATE OR REPLACE TRIGGER head_grows BEFORE UPDATE ON tallyveil.head "
+        "FOR EACH ROW EXECUTE FUNCTION public.check_head()",
+    ],
+    "a guard of one column": [
+        "CREATE OR REPLACE TRIGGER entries_stay BEFORE UPDATE OF sequence OR DELETE ON "
+        "tallyveil.entries FOR EACH ROW EXECUTE FUNCTION tallyveil.refuse()"
+    ],
+    "a key of another column": [
+        "ALTER TABLE tallyveil.entries DROP CONSTRAINT entries_pkey",
+        "ALTER TABLE tallyveil.entries ADD CONSTRAINT entries_pkey PRIMARY KEY (sequence, digest)",
+    ],
+    "a condition that always holds": [
+        "ALTER TABLE tallyveil.head DROP CONSTRAINT head_one_check",
+        "ALTER TABLE tallyveil.head ADD CONSTRAINT head_one_check CHECK (true)",
+    ],
+    "letters that count as the same": [
+        "CREATE COLLATION public.same (provider = icu, locale = 'und-u-ks-level1', "
+        "deterministic = false)",
+        "ALTER TABLE tallyveil.entries ALTER COLUMN dataset TYPE text COLLATE public.same",
+    ],
+    "a function with its owner's rights": [
+        "ALTER FUNCTION tallyveil.check_entry() SECURITY DEFINER"
+    ],
+    "rows hidden from everybody": ["ALTER TABLE tallyveil.entries FORCE ROW LEVEL SECURITY"],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("statement", ALTERED.values(), ids=ALTERED)
-def test_altered_tables_are_refused(server, database, statement):
-    book = Ledger.create(server.address(database))
-    server.execute(database, statement)
-    for use in (book.verify, lambda: book.open("x", 1)):
+@pytest.mark.parametrize("statements", ALTERED.values(), ids=ALTERED)
+def test_altered_tables_are_refused_also_if_they_look_the_same(
+    server, database, ledger, statements
+):
+    server.execute(database, *statements)
+    uses = (ledger.verify, lambda: ledger.open("x", 1), lambda: ledger.debit("cases", spend("1/9")))
+    for use in uses:
         with pytest.raises(LedgerError, match=r"were altered.*Nothing was spent"):
             use()
 
@@ -119,8 +163,9 @@ TAMPERING = {
 def test_tampering_is_refused_by_the_server_and_found_where_it_was_forced(
     server, database, ledger, statement
 ):
-    import psycopg
-
+    for table in ("entries", "head"):
+        with pytest.raises(psycopg.errors.RaiseException, match="never"):
+            server.execute(database, f"TRUNCATE tallyveil.{table}")
     with pytest.raises(psycopg.errors.RaiseException, match=r"never|names its last"):
         server.execute(database, statement)
     server.execute(database, "SET session_replication_role = replica", statement)
@@ -129,22 +174,20 @@ def test_tampering_is_refused_by_the_server_and_found_where_it_was_forced(
             use()
 
 
-def test_the_tables_cannot_be_emptied(server, database, ledger):
-    import psycopg
-
-    for table in ("entries", "head"):
-        with pytest.raises(psycopg.errors.RaiseException, match="never"):
-            server.execute(database, f"TRUNCATE tallyveil.{table}")
+def grant_roles(server, database, spender, *others):
+    """Run the script of docs/ledger.md, with an account that may debit and some that may not."""
+    (script,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    for role in (spender, *others, "ledger_spender", "ledger_reader"):
+        server.execute(database, f"DROP ROLE IF EXISTS {role}")
+    for role in (spender, *others):
+        server.execute(database, f"CREATE ROLE {role} LOGIN")
+    statements = script.replace("TO ann", f"TO {spender}").split(";\n")
+    server.execute(database, *filter(str.strip, statements))
 
 
 def test_the_roles_of_the_page(server, database, ledger):
     """The script of docs/ledger.md: readers read, spenders debit, the owner does the rest."""
-    (script,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    for role in ("ann", "bob", "eve", "ledger_spender", "ledger_reader"):
-        server.execute(database, f"DROP ROLE IF EXISTS {role}")
-    for role in ("ann", "bob", "eve"):
-        server.execute(database, f"CREATE ROLE {role} LOGIN")
-    server.execute(database, *filter(str.strip, script.split(";\n")))
+    grant_roles(server, database, "ann", "bob", "eve")
     ann, bob, eve = (Ledger(server.address(database, name)) for name in ("ann", "bob", "eve"))
     try:
         entry = ann.debit("cases", spend("1/4"))
@@ -202,8 +245,6 @@ def test_what_the_server_asks_to_be_repeated_is_repeated(server, database, ledge
 
 
 def test_a_lock_that_is_not_given_up_costs_nothing(server, database, ledger, monkeypatch):
-    import psycopg
-
     monkeypatch.setattr(postgresql, "PATIENCE", 0.2)
     with psycopg.connect(server.address(database)) as other:
         other.execute("LOCK TABLE tallyveil.head")
@@ -281,17 +322,15 @@ SECRET = "hunter2/../@x"
 
 @pytest.mark.parametrize(
     "address",
-    [
-        f"postgresql://ann:{SECRET}@127.0.0.1:1/budgets",
-        "postgresql://ann:hunter2@127.0.0.1:1/budgets",
-        "postgresql://ann:hunter2%40@127.0.0.1:1/budgets",
-        "postgresql://ann@127.0.0.1:1/budgets?password=hunter2",
-        "postgresql://ann@127.0.0.1:1/budgets?PASSWORD=hunter2&sslmode=disable",
-        "postgresql://ann:hunter2@127.0.0.1:one/budgets",
-        "postgresql://ann:hunter2@127.0.0.1:1/budgets?nosuch=hunter2",
-        "postgresql://ann:hunter2%zz@127.0.0.1:1/budgets", "postgresql:hunter2",
-        "postgresql:/ann:hunter2@h/d", "mysql://ann:hunter2@127.0.0.1/budgets",
-    ],
+    [f"postgresql://ann:{SECRET}@127.0.0.1:1/budgets",
+     "postgresql://ann:hunter2@127.0.0.1:1/budgets",
+     "postgresql://ann:hunter2%40@127.0.0.1:1/budgets",
+     "postgresql://ann@127.0.0.1:1/budgets?password=hunter2",
+     "postgresql://ann@127.0.0.1:1/budgets?PASSWORD=hunter2&sslmode=disable",
+     "postgresql://ann:hunter2@127.0.0.1:one/budgets",
+     "postgresql://ann:hunter2@127.0.0.1:1/budgets?nosuch=hunter2",
+     "postgresql://ann:hunter2%zz@127.0.0.1:1/budgets", "postgresql:hunter2",
+     "postgresql:/ann:hunter2@h/d", "mysql://ann:hunter2@127.0.0.1/budgets"],
 )  # fmt: skip
 def test_a_password_is_in_no_message_and_no_repr(address, tmp_path):
     options = {"upper": 9, "epsilon": 1, "out": tmp_path / "out", "dataset": "cases"}
@@ -314,20 +353,11 @@ MOST_SECONDS = 5
 @pytest.fixture
 def mallory(server, database, ledger):
     """An account that may debit, as docs/ledger.md grants it; gives a connection."""
-    import psycopg
-
-    (script,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    roles = ("mallory", "bob", "ledger_spender", "ledger_reader")
-    for role in roles:
-        server.execute(database, f"DROP ROLE IF EXISTS {role}")
-    for role in ("mallory", "bob"):
-        server.execute(database, f"CREATE ROLE {role} LOGIN")
-    statements = script.replace("TO ann", "TO mallory").split(";\n")
-    server.execute(database, *filter(str.strip, statements))
+    grant_roles(server, database, "mallory", "bob")
     with psycopg.connect(server.address(database, "mallory"), autocommit=True) as connection:
         yield connection
     server.execute(database, "DROP OWNED BY mallory, ledger_spender, ledger_reader")
-    server.execute(database, f"DROP ROLE {', '.join(roles)}")
+    server.execute(database, "DROP ROLE mallory, bob, ledger_spender, ledger_reader")
 
 
 def append(connection, kind, body, dataset="more"):
@@ -360,8 +390,6 @@ DISGUISES = {
 
 @pytest.mark.parametrize("statements", DISGUISES.values(), ids=DISGUISES)
 def test_a_spender_opens_no_budget(ledger, mallory, statements):
-    import psycopg
-
     for statement in statements:
         mallory.execute(statement)
     with pytest.raises(psycopg.Error):
@@ -381,8 +409,6 @@ NAMES = {
 @pytest.mark.parametrize("who", ["owner", "m", "", "bob"])
 @pytest.mark.parametrize("statements", NAMES.values(), ids=NAMES)
 def test_a_spender_signs_with_no_other_name(ledger, mallory, statements, who):
-    import psycopg
-
     for statement in statements:
         mallory.execute(statement)
     with pytest.raises(psycopg.Error):
@@ -391,8 +417,6 @@ def test_a_spender_signs_with_no_other_name(ledger, mallory, statements, who):
 
 
 def test_a_spender_adds_no_entry_that_nobody_can_read(ledger, mallory):
-    import psycopg
-
     with pytest.raises(psycopg.Error, match="too long"):
         append(mallory, "debit", '{"who": "mallory", "x": "' + "x" * 3_000_000 + '"}', "cases")
     assert ledger.verify()[0] == 2
@@ -428,53 +452,6 @@ def test_functions_of_other_schemas_are_not_called(evil):
     book.debit("cases", spend("1/2"))
     assert book.verify()[0] == 2
     assert Ledger.create(evil).verify()[0] == 2
-
-
-PASS = "LANGUAGE plpgsql SET search_path = pg_catalog AS $$ BEGIN RETURN {row}; END $$"
-SWAPPED = {
-    "a guard of the same name elsewhere": [
-        f"CREATE FUNCTION public.refuse() RETURNS trigger {PASS.format(row='NEW')}",
-        "CREATE OR REPLACE TRIGGER entries_stay BEFORE UPDATE OR DELETE ON tallyveil.entries "
-        "FOR EACH ROW EXECUTE FUNCTION public.refuse()",
-    ],
-    "guards that swallow debits": [
-        f"CREATE FUNCTION public.check_entry() RETURNS trigger {PASS.format(row='NULL')}",
-        f"CREATE FUNCTION public.check_head() RETURNS trigger {PASS.format(row='NULL')}",
-        "CREATE OR REPLACE TRIGGER entries_follow BEFORE INSERT ON tallyveil.entries "
-        "FOR EACH ROW EXECUTE FUNCTION public.check_entry()",
-        "CREATE OR REPLACE TRIGGER head_grows BEFORE UPDATE ON tallyveil.head "
-        "FOR EACH ROW EXECUTE FUNCTION public.check_head()",
-    ],
-    "a guard of one column": [
-        "CREATE OR REPLACE TRIGGER entries_stay BEFORE UPDATE OF sequence OR DELETE ON "
-        "tallyveil.entries FOR EACH ROW EXECUTE FUNCTION tallyveil.refuse()"
-    ],
-    "a key of another column": [
-        "ALTER TABLE tallyveil.entries DROP CONSTRAINT entries_pkey",
-        "ALTER TABLE tallyveil.entries ADD CONSTRAINT entries_pkey PRIMARY KEY (sequence, digest)",
-    ],
-    "a condition that always holds": [
-        "ALTER TABLE tallyveil.head DROP CONSTRAINT head_one_check",
-        "ALTER TABLE tallyveil.head ADD CONSTRAINT head_one_check CHECK (true)",
-    ],
-    "letters that count as the same": [
-        "CREATE COLLATION public.same (provider = icu, locale = 'und-u-ks-level1', "
-        "deterministic = false)",
-        "ALTER TABLE tallyveil.entries ALTER COLUMN dataset TYPE text COLLATE public.same",
-    ],
-    "a function with its owner's rights": [
-        "ALTER FUNCTION tallyveil.check_entry() SECURITY DEFINER"
-    ],
-    "rows hidden from everybody": ["ALTER TABLE tallyveil.entries FORCE ROW LEVEL SECURITY"],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("statements", SWAPPED.values(), ids=SWAPPED)
-def test_what_only_looks_like_the_tables_is_refused(server, database, ledger, statements):
-    server.execute(database, *statements)
-    for use in (ledger.verify, lambda: ledger.debit("cases", spend("1/100"))):
-        with pytest.raises(LedgerError, match=r"were altered.*Nothing was spent"):
-            use()
 
 
 def test_an_entry_that_the_server_did_not_keep_is_no_debit(server, database, ledger):
@@ -513,8 +490,6 @@ LIES = {
 @pytest.mark.parametrize("body", LIES.values(), ids=LIES)
 def test_rows_that_lie_end_in_words(server, database, ledger, body, kind):
     """The owner of a server can write anything, also with digests that hold."""
-    import psycopg
-
     with psycopg.connect(server.address(database), autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
         append(connection, kind, body, "cases")
@@ -524,8 +499,3 @@ def test_rows_that_lie_end_in_words(server, database, ledger, body, kind):
             use()
         assert len(str(refused.value)) < 1000
     assert time.process_time() - start < MOST_SECONDS
-
-
-def test_what_a_server_says_is_kept_short(ledger):
-    said = str(ledger.store._explain(None, "x" * 10**6 + "\nmore", False))
-    assert len(said) < 1000

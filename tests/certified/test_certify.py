@@ -26,8 +26,8 @@ def wide():
 
 
 BAD = {
-    "negative": [-1], "above": [3, 41], "fraction": [1.5], "nan": [np.nan], "infinite": [np.inf],
-    "none": [None], "none alone": None, "strings": ["3"], "string": "3",
+    "negative": [-1], "above": [3, 987654], "fraction": [1.5], "nan": [np.nan],
+    "infinite": [np.inf], "none": [None], "none alone": None, "strings": ["3"], "string": "3",
     "two-dimensional": [[1, 2]], "ragged": [[1], [2, 3]], "booleans": [True, False],
     "mixed": [1, "2"], "complex": [1j], "dates": np.array(["2020-01-01"], dtype="datetime64[D]"),
     "empty strings": np.array([], dtype="U1"), "huge": np.array([2**64 - 1], dtype=np.uint64),
@@ -40,13 +40,7 @@ def test_bad_counts_are_refused_before_anything_is_drawn(kind, certified):
     with pytest.raises(tv.ArgumentError, match="'counts' must") as caught:
         certified.release(BAD[kind], entropy=Silent())
     assert "Nothing was drawn" in str(caught.value)
-
-
-def test_errors_never_quote_a_count(certified):
-    with pytest.raises(tv.ArgumentError) as caught:
-        certified.release([987654])
-    assert "987654" not in str(caught.value)
-    assert "987654" not in repr(caught.value)
+    assert "987654" not in str(caught.value) + repr(caught.value)
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
@@ -69,12 +63,6 @@ def test_scalars_lists_floats_and_nothing(certified):
     assert certified.release(np.array([], dtype=np.uint8)).dtype == np.uint8
 
 
-def test_strided_and_read_only_input(certified):
-    counts = np.arange(82) // 2
-    counts.setflags(write=False)
-    assert certified.release(counts[::-2]).shape == (41,)
-
-
 def test_outputs_that_do_not_fit_widen_the_type():
     certified = tv.certify(tv.geometric(tv.Query.count(200, extend=3), 0.01))
     released = certified.release(np.full(100_000, 100, dtype=np.uint8))
@@ -95,10 +83,9 @@ def test_other_queries_release_their_own_answers():
 
 
 def test_draws_are_fresh_and_seeded_draws_repeat(certified):
-    counts = np.full(1000, 20)
+    counts, seeds = np.full(1000, 20), [tv.SeededNotPrivate(1) for _ in range(2)]
     assert not np.array_equal(certified.release(counts), certified.release(counts))
-    first = certified.release(counts, entropy=tv.SeededNotPrivate(1))
-    assert np.array_equal(first, certified.release(counts, entropy=tv.SeededNotPrivate(1)))
+    assert np.array_equal(*(certified.release(counts, entropy=seed) for seed in seeds))
 
 
 def test_attributes_and_immutability(certified):
@@ -114,16 +101,6 @@ def test_attributes_and_immutability(certified):
     with pytest.raises(AttributeError):
         certified.query = None
     assert repr(certified) == "<certified geometric: 41 x 41, epsilon=1>"
-
-
-def test_epsilon_is_exact_in_the_certificate():
-    for given, exact in ((0.1, "1/10"), ("1/3", "1/3"), (Fraction(2, 7), "2/7")):
-        assert tv.certify(tv.geometric(tv.Query.count(3), given)).certificate["epsilon"] == exact
-
-
-def test_only_a_mechanism_is_certified():
-    with pytest.raises(tv.ArgumentError, match=r"tallyveil\.Mechanism"):
-        tv.certify(np.eye(2), epsilon=1.0)
 
 
 def test_loading_reads_once_and_refuses_what_does_not_hold(certified, tmp_path):
@@ -151,14 +128,12 @@ def test_wide_range_without_a_matrix(wide, tmp_path):
         wide.mechanism  # noqa: B018
 
 
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("kind", sorted(set(BAD) - {"above"}))
 def test_wide_range_refuses_the_same(kind, wide):
-    if kind in ("above", "negative"):
-        with pytest.raises(tv.ArgumentError, match="lie between 0 and 1000000"):
-            wide.release([-1, 1_000_001], entropy=Silent())
-        return
     with pytest.raises(tv.ArgumentError, match="'counts' must"):
         wide.release(BAD[kind], entropy=Silent())
+    with pytest.raises(tv.ArgumentError, match="lie between 0 and 1000000"):
+        wide.release([1_000_001], entropy=Silent())
 
 
 def test_wide_law_is_the_truncated_geometric():
@@ -179,9 +154,6 @@ def test_wide_range_of_a_mean_spends_epsilon_over_the_width():
     assert certified.noise.epsilon == Fraction(1, 5)
     assert certified.mechanism.realised_epsilon() == pytest.approx(1.0)
     assert tv.verify(certified)
-
-
-def test_wide_range_needs_a_grid():
     with pytest.raises(tv.QueryError, match="consecutive outputs"):
         tv.certify_geometric(tv.Query.count(10, categories=2), 1.0)
 
@@ -194,6 +166,8 @@ def test_a_matrix_made_for_another_epsilon_is_not_taken_for_round_off():
 
 
 def test_an_unknown_epsilon_must_be_given():
+    with pytest.raises(tv.ArgumentError, match=r"tallyveil\.Mechanism"):
+        tv.certify(np.eye(2), epsilon=1.0)
     half = tv.Mechanism(np.full((2, 2), 0.5), tv.Query.count(1))
     with pytest.raises(tv.ArgumentError, match="epsilon"):
         tv.certify(half)

@@ -9,15 +9,14 @@ from scipy.stats import chi2
 import tallyveil as tv
 from tallyveil.certified import ladder as module
 from tallyveil.exact import exp_lower
+from tallyveil.proof.certificate import seal
 from tallyveil.proof.rounding import TOTAL
 
 
 @pytest.mark.parametrize(
     ("upper", "epsilons"),
-    [
-        (1, ["2", "1"]), (4, ["2", "1", "0.5"]), (40, ["2", "1", "0.5"]), (60, ["20", "0.5"]),
-        (40, ["1", "0.999999", "1e-4"]), (100, ["0.1", "0.05", "0.01"]),
-    ],
+    [(1, ["2", "1"]), (4, ["2", "1", "0.5"]), (40, ["2", "1", "0.5"]), (60, ["20", "0.5"]),
+     (40, ["1", "0.999999", "1e-4"]), (100, ["0.1", "0.05", "0.01"])],
 )  # fmt: skip
 def test_every_level_is_geometric_and_private(upper, epsilons):
     ladder = tv.Ladder(tv.Query.count(upper), epsilons)
@@ -28,13 +27,6 @@ def test_every_level_is_geometric_and_private(upper, epsilons):
         ideal = tv.geometric(ladder.query, epsilon).matrix
         assert np.abs(rung.mechanism.matrix - ideal).max() < 1e-9
         assert (rung.weights.astype(object).sum(axis=1) == TOTAL).all()
-
-
-def test_levels_of_a_mean_whose_neighbours_are_further_apart():
-    ladder = tv.Ladder(tv.Query.mean(records=5, lower=0, upper=3), [2, 1])
-    assert ladder.verify()
-    assert ladder.rungs[1].distance < 1e-9
-    assert ladder.release(ladder.query.inputs[3]).shape == (2,)
 
 
 def test_coalitions_by_brute_force_in_fractions():
@@ -112,34 +104,22 @@ def test_a_level_is_certified_for_its_own_epsilon():
 
 @pytest.mark.parametrize(
     "change",
-    [
-        lambda claim: claim.update(published="every level"),
-        lambda claim: claim.update(published="nothing"),
-        lambda claim: claim.update(epsilon="1/100"),
-        lambda claim: claim.update(epsilons=["1", "1/3"]),
-    ],
-)
+    [{"published": "every level"}, {"published": "nothing"}, {"epsilon": "1/100"},
+     {"epsilons": ["1", "1/3"]}],
+)  # fmt: skip
 def test_a_forged_claim_is_found_even_when_sealed_again(change):
-    from tallyveil.proof.certificate import seal
-
     data = tv.Ladder(tv.Query.count(4), [1, "1/2"]).level(2).to_dict()
-    claim = dict(data["certificate"])
-    change(claim)
+    claim = {**data["certificate"], **change}
     del claim["digest"]
     assert not tv.verify({**data, "certificate": seal(claim)})
-
-
-def test_exact_laws_are_the_products_of_the_weights():
-    ladder = tv.Ladder(tv.Query.count(3), [1, "1/2"])
-    law, total = ladder.distribution(1)
-    weights = [rung.weights.astype(object) for rung in ladder.rungs]
-    assert (law == weights[0] @ weights[1]).all()
-    assert (law.sum(axis=1) == total).all()
 
 
 def test_drawn_levels_follow_the_joint_law():
     """Chi-square over all joint outcomes; the draw is seeded, so it cannot fail by chance."""
     ladder = tv.Ladder(tv.Query.count(2), ["3/2", "1/2"])
+    law, total = ladder.distribution(1)
+    assert (law == np.linalg.multi_dot([r.weights.astype(object) for r in ladder.rungs])).all()
+    assert (law.sum(axis=1) == total).all()
     rows, truth = 200_000, 1
     drawn = ladder.release(np.full(rows, truth), tv.SeededNotPrivate(5))
     seen = np.bincount(drawn[0] * 3 + drawn[1], minlength=9)
@@ -158,6 +138,10 @@ def test_shapes_and_types():
     assert many.shape == (3, 4)
     assert many.dtype == np.int16
     assert ladder.release(np.array([], dtype=np.int64)).shape == (3, 0)
+    mean = tv.Ladder(tv.Query.mean(records=5, lower=0, upper=3), [2, 1])  # distant neighbours
+    assert mean.verify()
+    assert mean.rungs[1].distance < 1e-9
+    assert mean.release(mean.query.inputs[3]).shape == (2,)
 
 
 @pytest.mark.parametrize("epsilons", [[1, 2], [1, 1], [2, 1, 1], [], [1, 0]])
@@ -167,20 +151,12 @@ def test_levels_must_strictly_decrease(epsilons):
 
 
 def test_counts_out_of_range_are_refused_without_being_named():
-    ladder = tv.Ladder(tv.Query.count(4), [1, "1/2"])
+    ladder = tv.Ladder(tv.Query.count(200), [1, "1/2"])
     with pytest.raises(tv.ArgumentError, match="Nothing was drawn") as refusal:
         ladder.release([1, 7777])
     assert "7777" not in str(refusal.value)
-
-
-def test_queries_with_other_outputs_are_refused():
-    with pytest.raises(tv.QueryError, match="same inputs and outputs"):
-        tv.Ladder(tv.Query.count(4, extend=3), [1])
-
-
-def test_wide_ranges_are_not_enumerated():
     with pytest.raises(tv.ArgumentError, match="cells"):
-        tv.Ladder(tv.Query.count(200), [1, "1/2"]).verify_coalitions()
+        ladder.verify_coalitions()
 
 
 def test_a_remap_that_is_not_private_enough_is_mended_or_refused(monkeypatch):

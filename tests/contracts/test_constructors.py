@@ -98,10 +98,8 @@ RECTANGULAR = [
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "uniform", "exponential", "laplace", "staircase", "laplace normalized",
-        "staircase normalized",
-    ],
+    ["uniform", "exponential", "laplace", "staircase", "laplace normalized",
+     "staircase normalized"],
 )  # fmt: skip
 @pytest.mark.parametrize("query", RECTANGULAR, ids=repr)
 def test_private_and_stochastic_on_rectangular_queries(name, query):

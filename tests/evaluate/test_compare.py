@@ -77,14 +77,6 @@ def test_pictures(tmp_path):
     assert (tmp_path / "trade.png").stat().st_size > 5000
 
 
-def test_rectangular_queries_and_tables_of_losses():
-    wide = tv.Query.count(8, extend=2)
-    found = tv.design(wide, 0.5)
-    rows = tv.compare([found], {"table": np.ones(wide.shape), "absolute": "absolute"}).rows
-    assert np.isnan(rows[0].response_loss)
-    assert rows[1].response_loss <= rows[1].expected_loss + 1e-12
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,19 +1,14 @@
 """Draws, released data and whole numbers stay the same to the byte, matrices to nine digits."""
 
-import importlib.util
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.golden import cases
+
 NEAR = 1e-8
 """How far probabilities may differ between processors: the accuracy that solvers are asked for."""
-
-HERE = Path(__file__).parent
-spec = importlib.util.spec_from_file_location("golden_cases", HERE / "cases.py")
-cases = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(cases)
 
 
 @pytest.fixture(scope="module")

@@ -24,18 +24,12 @@ from tallyveil.mechanisms.geometric import (
 # Gupte and Sundararajan (2010), Lemma 3 (n = 3), in exact fractions.
 QUARTER_TO_HALF = "7/9 1/9 1/18 1/18, 7/27 13/27 7/54 7/54"
 HALF_TO_THREE_QUARTERS = "5/7 1/14 3/56 9/56, 5/14 2/7 5/56 15/56"
-# Gupte and Sundararajan (2010), Table 1(b) (errata, Gupte 1): G for n = 3, alpha = 1/4.
-TABLE_1B = "4/5 3/20 3/80 1/80, 1/5 3/5 3/20 1/20"
 
 
 def fractions(upper_half):
     """A matrix whose lower half mirrors its upper half."""
     rows = [[Fraction(cell) for cell in row.split()] for row in upper_half.split(",")]
     return np.array([*rows, *(row[::-1] for row in rows[::-1])], dtype=object)
-
-
-def test_geometric_of_table_1():
-    assert (exact_geometric(4, Fraction(1, 4)) == fractions(TABLE_1B)).all()
 
 
 @pytest.mark.parametrize(

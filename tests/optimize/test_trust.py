@@ -85,7 +85,8 @@ def best_constant_cost(query, loss, worst_case):
     """The least cost of one distribution of outputs for every truth, by SciPy alone."""
     from scipy.optimize import linprog
 
-    table = _table(query, loss)
+    error = np.abs(query.inputs[:, None].astype(float) - query.outputs[None, :])
+    table = {"absolute": error, "squared": error**2, "zero_one": error > 0}[loss].astype(float)
     n, m = table.shape
     if not worst_case:
         return float(table.mean(axis=0).min())
@@ -95,11 +96,6 @@ def best_constant_cost(query, loss, worst_case):
         method="highs",
     )  # fmt: skip
     return float(found.fun)
-
-
-def _table(query, loss):
-    error = np.abs(query.inputs[:, None].astype(float) - query.outputs[None, :])
-    return {"absolute": error, "squared": error**2, "zero_one": (error > 0).astype(float)}[loss]
 
 
 RING = tv.Query.custom(range(5), range(5), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)])

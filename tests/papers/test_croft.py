@@ -8,31 +8,6 @@ import pytest
 
 import tallyveil as tv
 
-TABLE_1 = [  # rows are released answers, as printed
-    [0.558752, 0.441248, 0.343645, 0.267631, 0.208431],
-    [0.097604, 0.117503, 0.097604, 0.076014, 0.0592],
-    [0.076014, 0.097604, 0.117503, 0.097604, 0.076014],
-    [0.0592, 0.076014, 0.097604, 0.117503, 0.097604],
-    [0.208431, 0.267631, 0.343645, 0.441248, 0.558752],
-]
-
-
-def test_table_1_snapped_laplace():
-    m = tv.laplace(tv.Query.maximum(1, 5), 1.0)
-    assert m.papers_matrix() == pytest.approx(np.array(TABLE_1), abs=1e-6)
-    assert not m.has("column_monotone")
-    assert not m.has("fair")
-
-
-def test_mass_outside_the_range_is_sixty_percent():
-    # section 1.1: true answer 3 in 1..5; exact value exp(-1/2) (errata, Croft 10)
-    from tallyveil.mechanisms.additive import LaplaceNoise
-
-    noise = LaplaceNoise(4.0)
-    outside = noise.mass(np.array([-np.inf, 2.0]), np.array([-2.0, np.inf])).sum()
-    assert outside == pytest.approx(math.exp(-0.5), rel=1e-12)
-
-
 # Section 4.3, maximum over 0..9: epsilon, mechanism, equations (23) to (26) and real epsilon
 MEASURES = [
     (0.05, "snapLap", 4.421858454, 27.765752795, 2.493118778, 8.45463584, 0.049992305),

@@ -1,23 +1,10 @@
-"""Gupte and Sundararajan (2010): averages over databases (Appendix A) and Lemma 5."""
-
-import itertools
+"""Gupte and Sundararajan (2010): the pattern of Lemma 5, and refusals."""
 
 import numpy as np
 import pytest
 
 import tallyveil as tv
 from reproduction.gupte import EXACT_1A
-
-
-def test_the_average_over_databases_is_oblivious_and_private():
-    # Lemma 6, on all databases of three bits
-    q = tv.Query.count(3)
-    databases = list(itertools.product((0, 1), repeat=3))
-    base = tv.geometric(q, 0.9)
-    twisted = [base.matrix[sum(d)] * 0.9 + base.matrix[3 * d[0]] * 0.1 for d in databases]
-    m = tv.papers.oblivious(twisted, [sum(d) for d in databases], q, 2.7)
-    assert m.realised_epsilon() <= 2.7
-    assert m.matrix.sum(axis=1) == pytest.approx(np.ones(4))
 
 
 def test_refusals():

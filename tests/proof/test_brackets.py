@@ -12,19 +12,11 @@ from tallyveil.proof.brackets import Brackets
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.levels import first_broken_level
 from tallyveil.proof.rounding import TOTAL
+from tests.proof.test_levels import multiply
 
 
 def make_ladder(size, *epsilons):
     return [rung.weights.copy() for rung in tv.Ladder(tv.Query.count(size - 1), epsilons).rungs]
-
-
-def multiply(tables):
-    """The exact products, by Python's own integers."""
-    product = tables[0].astype(object)
-    yield product
-    for table in tables[1:]:
-        product = product @ table.astype(object)
-        yield product
 
 
 def move(table, row, source, target, units):

@@ -43,12 +43,9 @@ def test_tables_are_written_as_python_writes_them_and_read_back(table):
     assert document.lines_sha256(lines) == document.weights_sha256(table)
 
 
-def test_every_length_of_a_number():
+def test_every_length_and_views_are_written_by_their_values():
     numbers = sorted({10**power + step for power in range(19) for step in (-1, 0, 1)})
     assert document.rows_text(np.array([numbers])) == [" ".join(map(str, numbers))]
-
-
-def test_views_and_other_orders_are_written_by_their_values():
     table = np.arange(12).reshape(3, 4)
     assert document.rows_text(table.T) == written(table.T)
     assert document.rows_text(table[:, ::-2]) == written(table[:, ::-2])

@@ -84,12 +84,8 @@ def test_one_unit_too_many_at_the_boundary_fails(query, private):
         j = int(rng.integers(query.shape[1]))
         weights = certified.weights.copy()
         cap = int(growth.cap(weights[k, j : j + 1])[0])
-        others = [
-            int(growth.cap(weights[a if b == i else b, j : j + 1])[0])
-            for a, b in pairs
-            if i in (a, b)
-        ]
-        cap = min([cap, *others])
+        beside = [a if b == i else b for a, b in pairs if i in (a, b)]
+        cap = min([cap, *(int(growth.cap(weights[a, j : j + 1])[0]) for a in beside)])
         weights[i, j] = cap
         assert private(weights[:, [j]].tolist(), pairs.tolist(), certified.exact_epsilon)
         weights[i, j] = cap + 2  # the rational bound is within one unit of the true factor
@@ -171,12 +167,9 @@ def test_failure_names_pair_output_and_ratio(certified):
     assert verdict.worst.epsilon > 1
     for word in ("output", "inputs", "weights", "ratio"):
         assert word in verdict.reason
-
-
-def test_a_zero_beside_a_positive_fails(certified):
     weights = certified.weights.copy()
     weights[0, 1] += weights[0, 6]
-    weights[0, 6] = 0
+    weights[0, 6] = 0  # a zero beside a positive
     verdict = tv.verify(resealed(certified, weights))
     assert not verdict.ok
     assert verdict.worst.epsilon == np.inf
@@ -184,13 +177,11 @@ def test_a_zero_beside_a_positive_fails(certified):
 
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
-    [
-        ("epsilon", "1/2", "factor is not"), ("version", 2, "version"),
-        ("neighbours", {"kind": "band", "size": 7, "width": 2}, "neighbours"),
-        ("shape", [7, 8], "shape"), ("total_bits", 61, "bits"),
-        ("achieved_epsilon", 0.5, "achieved"), ("law", "geometric", "do not belong"),
-        ("query", {"kind": "nothing"}, "readable"), ("query", [], "readable"),
-    ],
+    [("epsilon", "1/2", "factor is not"), ("version", 2, "version"),
+     ("neighbours", {"kind": "band", "size": 7, "width": 2}, "neighbours"),
+     ("shape", [7, 8], "shape"), ("total_bits", 61, "bits"),
+     ("achieved_epsilon", 0.5, "achieved"), ("law", "geometric", "do not belong"),
+     ("query", {"kind": "nothing"}, "readable"), ("query", [], "readable")],
 )  # fmt: skip
 def test_resealed_lies_are_found(certified, field, value, reason):
     claim = document.seal({**certified.certificate, field: value})
@@ -228,9 +219,6 @@ def test_unreadable_files_give_a_verdict(text, tmp_path):
     verdict = tv.verify(path)
     assert not verdict.ok
     assert verdict.reason
-
-
-def test_missing_file_and_strange_object_give_a_verdict(tmp_path):
     assert not tv.verify(tmp_path / "nothing.json")
     assert not tv.verify(17)
 
@@ -278,6 +266,5 @@ def test_verifying_imports_no_solver_and_no_design_code(certified, tmp_path):
         "_lazy", "_version", "answers", "arrays", "proof", "errors", "exact", "neighbours",
         "passwords", "query", "untrusted",
     }  # fmt: skip
-    assert not {"scipy", "clarabel", "highspy", "cryptography"} & {
-        name.split(".")[0] for name in modules
-    }
+    solvers = {"scipy", "clarabel", "highspy", "cryptography"}
+    assert not solvers & {name.split(".")[0] for name in modules}

@@ -38,14 +38,6 @@ def test_appendix_b_is_refused_in_floats():
     assert appendix_b().realised_epsilon() == pytest.approx(math.log(2))
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 8, 15])
-@pytest.mark.parametrize("epsilon", [0.1, 0.7, 2.0])
-def test_the_fair_mechanism_is_not_derivable(n, epsilon):
-    """EM fails the test of Cormode et al. (2018), section 6.3, for every n > 1."""
-    q = tv.Query.count(n)
-    assert not tv.is_derivable(tv.fair(q, epsilon), source=tv.geometric(q, epsilon))
-
-
 @pytest.mark.parametrize("n", [1, 2, 5, 60])
 def test_more_private_from_less_private_and_never_back(n):
     q = tv.Query.count(n)

@@ -51,10 +51,8 @@ def test_three_kinds_give_the_same_result(name, same):
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize(
     ("wrong", "said"),
-    [
-        (None, "None"), ("geometri", "geometri|str"), (7, "int"), (object(), "object"),
-        (np.eye(7), "ndarray|shape"),
-    ],
+    [(None, "None"), ("geometri", "geometri|str"), (7, "int"), (object(), "object"),
+     (np.eye(7), "ndarray|shape")],
     ids=["None", "str", "int", "object", "ndarray"],
 )  # fmt: skip
 def test_anything_else_is_named(name, wrong, said):
@@ -107,7 +105,7 @@ WRONG = {
     "priors, int": lambda: tv.compare(M, priors=5),
     "compare's confidence": lambda: tv.compare(M, confidence=95),
     "count_errors of None": lambda: tv.count_errors(None, [1]),
-    "count_errors of text": lambda: tv.count_errors(["a"], [1]),
+    "count_errors of text": lambda: tv.count_errors([12345, "a"], [1, 2]),
     "wasserstein of None": lambda: tv.wasserstein(None, [1.0]),
     "wasserstein of text": lambda: tv.wasserstein("ab", [1.0]),
     "exact_derivation": lambda: tv.papers.exact_derivation([[None, 1], [1, 0]], "1/2"),
@@ -123,11 +121,6 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_the_wrong_kind_of_argument_is_our_error(name):
-    with pytest.raises(tv.ArgumentError, match="must"):
+    with pytest.raises(tv.ArgumentError, match="must") as caught:
         WRONG[name]()
-
-
-def test_errors_about_counts_never_quote_them():
-    with pytest.raises(tv.ArgumentError) as caught:
-        tv.count_errors([12345, "x"], [1, 2])
     assert "12345" not in str(caught.value)

@@ -61,17 +61,15 @@ def test_verdicts(findings, verdict):
 
 @pytest.mark.parametrize(
     ("findings", "line"),
-    [
-        ([AGREES], "matches the paper"),
-        ([AGREES, KNOWN], "differs from the print: A misprint."),
-        ([check.claim("x", "no", False, guess="Other data.")],
-         "differs from the print: Not established: Other data."),
-        ([DIFFERS, KNOWN], "DIFFERS, NOT EXPLAINED: two"),
-        ([check.claim("x", "yes", True, "A misprint.")],
-         "DIFFERS, NOT EXPLAINED: x (agrees, against its stated reason)"),
-        ([AGREES, check.skip("x", "1", "2", "why")], "matches the paper where it can be judged"),
-        ([check.skip("x", "1", "2", "Why.")], "not judged: Why."),
-    ],
+    [([AGREES], "matches the paper"),
+     ([AGREES, KNOWN], "differs from the print: A misprint."),
+     ([check.claim("x", "no", False, guess="Other data.")],
+      "differs from the print: Not established: Other data."),
+     ([DIFFERS, KNOWN], "DIFFERS, NOT EXPLAINED: two"),
+     ([check.claim("x", "yes", True, "A misprint.")],
+      "DIFFERS, NOT EXPLAINED: x (agrees, against its stated reason)"),
+     ([AGREES, check.skip("x", "1", "2", "why")], "matches the paper where it can be judged"),
+     ([check.skip("x", "1", "2", "Why.")], "not judged: Why.")],
 )  # fmt: skip
 def test_verdict_lines_say_why(findings, line):
     assert result(*findings).verdict_line == line

@@ -152,20 +152,16 @@ def share_epsilon(times: int, epsilon: Epsilon, delta: Epsilon) -> Fraction:
     >>> float(share_epsilon(100, 1, 1e-6))
     0.024011
     """
-    times, epsilon, delta = _check_times(times), exact_epsilon(epsilon), exact_delta(delta)
+    is_whole = isinstance(times, Integral) and not isinstance(times, bool)
+    if not is_whole or not 1 <= times <= MOST_SHARED:
+        raise ArgumentError("times", f"be a whole number from 1 to {MOST_SHARED:,}", times)
+    times, epsilon, delta = int(times), exact_epsilon(epsilon), exact_delta(delta)
     low = epsilon.numerator * GRID // (epsilon.denominator * times)
     high = epsilon.numerator * GRID // epsilon.denominator + 1
     last = find_last(
         low, high, lambda k: compose([Fraction(k, GRID)] * times).delta(epsilon) <= delta
     )
     return max(Fraction(last, GRID), epsilon / times)
-
-
-def _check_times(times: Any) -> int:
-    is_whole = isinstance(times, Integral) and not isinstance(times, bool)
-    if not is_whole or not 1 <= int(times) <= MOST_SHARED:
-        raise ArgumentError("times", f"be a whole number from 1 to {MOST_SHARED:,}", times)
-    return int(times)
 
 
 @lru_cache(maxsize=4096)
@@ -191,8 +187,10 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     if rho <= 0:
         return Fraction(0)
     guess = (1 + epsilon / rho) / 2  # the best order of the leading term
-    orders = (1 + max(guess - 1, Fraction(1, 100)) * Fraction(k, 32) for k in range(16, 65))
-    return min(Fraction(1), *(_delta_at(_simplify(order), rho, epsilon) for order in orders))
+    steps = (max(guess - 1, Fraction(1, 100)) * Fraction(k, 32) for k in range(16, 65))
+    # an order with few digits is as good: any order above 1 gives a valid bound
+    orders = (1 + Fraction(max(round(step * 1024), 1), 1024) for step in steps)
+    return min(Fraction(1), *(_delta_at(order, rho, epsilon) for order in orders))
 
 
 @lru_cache(maxsize=64)
@@ -219,11 +217,6 @@ def _delta_at(order: Fraction, rho: Fraction, epsilon: Fraction) -> Fraction:
     exponent = (order - 1) * (order * rho - epsilon) - 1 - 1 / (2 * order) - 1 / (3 * order**2)
     grown = exp_upper(exponent) if exponent > 0 else 1 / exp_lower(min(-exponent, FARTHEST))
     return grown / (order - 1)
-
-
-def _simplify(order: Fraction) -> Fraction:
-    """Return a nearby order with few digits; any order above 1 gives a valid bound."""
-    return 1 + max(Fraction(round((order - 1) * 1024), 1024), Fraction(1, 1024))
 
 
 def _choose_step(counted: Counter[Fraction]) -> Fraction:

@@ -76,7 +76,7 @@ class Link:
 class StoreTransaction:
     """A view of the chain in an open transaction of a database; nobody else appends meanwhile.
 
-    `place` goes before the names of tables, `mark` is the database's sign for a parameter, and
+    `place` precedes the names of tables, `mark` is the database's sign for a parameter, and
     `who` returns the name of the current account, as the database knows it.
     """
 

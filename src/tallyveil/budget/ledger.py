@@ -219,8 +219,8 @@ class Ledger:
         if not entries:
             raise _unknown(dataset, links, self.store.name)
         kinds = [entry.kind for entry in entries]
-        is_ordered = kinds[0] == "open" and not {"open", "plan"} & set(kinds[2:])
-        is_ordered &= "open" not in kinds[1:] and "close" not in kinds[:-1]
+        is_ordered = kinds[0] == "open" and "open" not in kinds[1:]
+        is_ordered &= "plan" not in kinds[2:] and "close" not in kinds[:-1]
         if not is_ordered or entries[0].body.get("accounting", "pure") not in ACCOUNTINGS:
             raise LedgerError(f"The dataset {dataset!r} has entries out of order.")
         account = read_account(dataset, entries)
@@ -340,14 +340,16 @@ already. Got 'Cases'.
         raise ArgumentError("dataset", "be written plainly", got=ascii(name), hint=hint)
     if remove_invisible(name) != name:
         raise ArgumentError("dataset", "have no invisible characters", got=ascii(name))
-    scripts = sorted({_script(letter) for letter in name if letter.isalpha()} - SYLLABIC)
+    letters = (unicodedata.name(letter, "UNKNOWN") for letter in name if letter.isalpha())
+    scripts = sorted({letter.split()[0] for letter in letters} - SYLLABIC)
     if len(scripts) > 1:
         got = f"{name!a}, which mixes {' and '.join(map(str.capitalize, scripts))}"
         raise ArgumentError("dataset", "use the letters of one alphabet", got=got)
     twin = find_look_alike(name, names)
     if twin is not None:
-        rule = f"not look like {_shown(twin)}, which is in this ledger already"
-        raise ArgumentError("dataset", rule, got=_shown(name))
+        shown = [repr(text) if text.isascii() else ascii(text) for text in (twin, name)]
+        rule = f"not look like {shown[0]}, which is in this ledger already"
+        raise ArgumentError("dataset", rule, got=shown[1])
 
 
 def find_look_alike(name: str, names: Iterable[str]) -> str | None:
@@ -359,22 +361,6 @@ def find_look_alike(name: str, names: Iterable[str]) -> str | None:
 def _simplify(name: str) -> str:
     """Reduce a name to what readers cannot overlook."""
     folded = unicodedata.normalize("NFKC", remove_invisible(name)).casefold()
-    plain = "".join(_plain_symbol(letter) for letter in folded)
+    digits = (str(unicodedata.decimal(letter, letter)) for letter in folded)  # of every script
+    plain = "".join("-" if unicodedata.category(letter) == "Pd" else letter for letter in digits)
     return " ".join(plain.translate(TO_LATIN).split())
-
-
-def _plain_symbol(letter: str) -> str:
-    """Map digits of every script to 0 to 9, and dashes of every length to one."""
-    if letter.isdecimal():
-        return str(unicodedata.decimal(letter))
-    return "-" if unicodedata.category(letter) == "Pd" else letter
-
-
-def _script(letter: str) -> str:
-    """Return the alphabet of a letter: the first word of its Unicode name."""
-    return unicodedata.name(letter, "UNKNOWN").split()[0]
-
-
-def _shown(name: str) -> str:
-    """Quote a name so that it differs visibly from its look-alike."""
-    return repr(name) if name.isascii() else ascii(name)

@@ -11,21 +11,18 @@ import typer
 
 from tallyveil.cli import (
     check,
-    compare,
     demo,
     design,
-    export,
     inspect,
     interpret,
     ladder,
     ledger,
     privatize,
-    report,
     studio,
     verify,
 )
 from tallyveil.cli.common import HELP_SETTINGS, HelpCommand, HelpGroup, fail, spell
-from tallyveil.cli.options import spell_for_command, suggest_flag
+from tallyveil.cli.options import spell_message, suggest_flag
 
 __all__ = ["app", "run"]
 
@@ -51,13 +48,13 @@ for name, epilog, function in (
     ("privatize", privatize.EXAMPLE, privatize.command),
     ("run", privatize.RUN_EXAMPLE, privatize.run_request),
     ("design", design.EXAMPLE, design.command),
-    ("compare", compare.EXAMPLE, compare.command),
+    ("compare", design.COMPARE_EXAMPLE, design.compare_mechanisms),
     ("verify", verify.EXAMPLE, verify.command),
     ("ladder", ladder.EXAMPLE, ladder.command),
     ("interpret", interpret.EXAMPLE, interpret.command),
     ("check", check.EXAMPLE, check.command),
-    ("export", export.EXAMPLE, export.command),
-    ("report", report.EXAMPLE, report.command),
+    ("export", check.EXPORT_EXAMPLE, check.export_table),
+    ("report", check.REPORT_EXAMPLE, check.report),
     ("studio", studio.EXAMPLE, studio.command),
 ):
     app.command(name, cls=HelpCommand, epilog=epilog)(function)
@@ -135,7 +132,7 @@ def _sentence(problem: Exception) -> str:
 
 
 def _notes(problem: Exception) -> str:
-    """What was noted of an error on its way here: that a budget was spent."""
+    """Return what was noted of an error on its way here: that a budget was spent."""
     return "".join(f" {note}" for note in getattr(problem, "__notes__", ()))
 
 
@@ -147,12 +144,12 @@ def _spell_options(message: str, *, is_usage: bool) -> str:
     command: Any = typer.main.get_command(app)
     for word in sys.argv[1:]:
         command = getattr(command, "commands", {}).get(word, command)
-    known = {parameter.name: spell(parameter) for parameter in command.params}
+    spellings = {parameter.name: spell(parameter) for parameter in command.params}
     if command.name in OF_REQUESTS:
-        return spell_for_command(message, list(known.values()), every=is_usage)
+        return spell_message(message, list(spellings.values()), every=is_usage)
     if not is_usage:
         return message
-    return QUOTED.sub(lambda found: known.get(found[1], found[0]), message)
+    return QUOTED.sub(lambda match: spellings.get(match[1], match[0]), message)
 
 
 def _terminated(number: int, frame: object) -> NoReturn:

@@ -24,9 +24,12 @@ from tallyveil.untrusted import escape_controls
 
 __all__ = [
     "HELP_SETTINGS",
+    "NO_LEDGER",
     "HelpCommand",
     "HelpGroup",
     "JsonOption",
+    "LargeOption",
+    "answer",
     "errors",
     "example",
     "fail",
@@ -53,7 +56,7 @@ class SafeConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Everything that is shown, piece by piece."""
+        """Yield everything that is shown, piece by piece."""
         for piece in super().render(renderable, options):
             safe = piece.text if piece.control else _escape_lines(piece.text)
             yield piece if safe == piece.text else Segment(safe, piece.style)
@@ -61,39 +64,54 @@ class SafeConsole(Console):
     def on_broken_pipe(self) -> None:
         """Print nothing more where the reader, such as `head`, has seen enough.
 
-        The command goes on: its exit code says what it found, whoever reads it.
+        The command goes on: its exit code is the same for every reader.
         """
         self.quiet = True
         _drop(self.file)
 
 
 def one_line(text: object) -> str:
-    """A name or sentence from a file, as one line that steers no terminal."""
+    """Write a name or sentence from a file as one line that steers no terminal."""
     return escape_controls(str(text))
 
 
 def _escape_lines(text: str) -> str:
-    """Every line escaped, the ends of lines kept."""
+    """Escape every line, the ends of lines kept."""
     return "\n".join(map(escape_controls, text.split("\n")))
 
 
-out = SafeConsole(highlight=False, soft_wrap=True)
-errors = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
+out = SafeConsole(highlight=False, soft_wrap=True, markup=False)
+errors = SafeConsole(stderr=True, highlight=False, soft_wrap=True, markup=False)
 
 EXIT_CODES = "Exit codes: 0 done, 1 refused or failed, 2 wrong command line."
+NO_LEDGER = "no ledger: other releases of this data are not tracked"
 
 JsonOption: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print JSON for machines instead of text.")
 ]
 
 
+LargeOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--large", help="Read data that take longer than a file of their size should."),
+]
+
+
+def answer(data: Any, text: RenderableType, *, as_json: bool) -> None:
+    """Print what a command answers: `data` as JSON for machines, else the text."""
+    if as_json:
+        print_json(data)
+    else:
+        out.print(text)
+
+
 def print_json(data: Any) -> None:
-    """`data` on standard output as JSON, and nothing else there."""
+    """Print `data` as JSON, and nothing else, on standard output."""
     _write(json.dumps(data, indent=2, allow_nan=False, default=str) + "\n")
 
 
 def write_data(text: str) -> None:
-    """A table on standard output: as it is for a program, with escapes for a terminal."""
+    """Print a table on standard output: unchanged for a program, with escapes for a terminal."""
     _write(_escape_lines(text) if sys.stdout.isatty() else text)
 
 
@@ -122,18 +140,18 @@ def refuse_others(context: typer.Context, allowed: Collection[str], mode: str) -
 
 
 def spell(parameter: Any) -> str:
-    """An option or argument as it is written on the command line."""
+    """Spell an option or argument as on the command line."""
     if parameter.param_type_name == "argument":
         return str(parameter.name).upper()
     return str(max(parameter.opts, key=len))
 
 
 NAME_WIDTH = 20
-"""Letters of an option beside which there is room for its words."""
+"""Letters of an option that leave room for its help on the same line."""
 
 
 def example(*commands: str, more: str = "") -> str:
-    """The end of a help page: examples to copy, where more is said, and the exit codes."""
+    """Write the end of a help page: examples to copy, where to read more, and the exit codes."""
     shown = "\n".join(f"  {command}" for command in commands)
     lines = (f"Example{'s' if len(commands) > 1 else ''}:\n{shown}", more, EXIT_CODES)
     return "\n".join(filter(None, lines))
@@ -176,7 +194,7 @@ class HelpGroup(TyperGroup):
         """Write what every command does."""
         commands = self.commands.items()
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _first_paragraph(one.help)) for name, one in commands])
+            formatter.write_dl([(name, _first_paragraph(item.help)) for name, item in commands])
 
 
 def _first_paragraph(text: str | None) -> str:
@@ -194,20 +212,20 @@ def fail(message: str, code: int = 1) -> int:
     """Say in one paragraph on standard error what went wrong; return the exit code."""
     words = hide_passwords(" ".join(message.split()))
     shown = words if len(words) <= LONGEST_ERROR else f"{words[:LONGEST_ERROR]} ..."
-    errors.print("[bold red]error:[/] ", end="")
-    errors.print(shown, markup=False)
+    errors.print("error: ", end="", style="bold red")
+    errors.print(shown)
     return code
 
 
 def note(message: str) -> None:
-    """A remark on standard error, out of the way of what is printed."""
-    errors.print("[bold yellow]note:[/] ", end="")
-    errors.print(hide_passwords(" ".join(message.split())), markup=False)
+    """Print a remark on standard error, out of the way of what is printed."""
+    errors.print("note: ", end="", style="bold yellow")
+    errors.print(hide_passwords(" ".join(message.split())))
 
 
 @contextmanager
 def pictures() -> Iterator[None]:
-    """Pictures beside other files: where the plotting library is missing, say so and go on."""
+    """Draw pictures with other files: where the plotting library is missing, say so and go on."""
     from tallyveil.errors import MissingExtraError
 
     try:
@@ -218,7 +236,7 @@ def pictures() -> Iterator[None]:
 
 @contextmanager
 def progress(steps: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar on standard error for `steps` steps; call the result with each step's name.
+    """Show a progress bar on standard error; call the result with the name of each of its steps.
 
     Shown on a terminal only, and gone when the work is done.
     """
@@ -239,13 +257,8 @@ def progress(steps: int) -> Iterator[Callable[[str], None]]:
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns lined up with spaces: the first to the left, the others to the right."""
+    """Line up columns with spaces: the first to the left, the others to the right."""
     lines = [header, *([one_line(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if at == 0 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in lines)
+    return "\n".join("  ".join(cells).rstrip() for cells in aligned)

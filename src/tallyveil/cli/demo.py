@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, out, print_json, text_table
+from tallyveil.cli.common import JsonOption, answer, example, out, text_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,53 +28,56 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Publish an invented table of cases by county: compare, certify, privatize, check."""
+    from tallyveil.check.package import check_package
     from tallyveil.release.demo import counts_of, demo_csv
 
     start = time.perf_counter()
     _make_folder(folder)
-    say = _silent if as_json else _print
     text = demo_csv()
     (folder / "cases.csv").write_text(text, encoding="utf-8", newline="\n")
-    true = counts_of(text)
+    true, package = counts_of(text), folder / "release"
+
+    def say(text: str) -> None:
+        if not as_json:
+            out.print(text)
+
     say(f"1. A confidential table: {folder / 'cases.csv'}, {len(true):,} invented counties.")
-    compared = _compare()
+    errors = text_table(("mechanism", "mean error", "at 0", "says the truth"), _compare())
     say(
         "\n2. What is the best mechanism for a count from 0 to "
         f"{UPPER} at epsilon {EPSILON}? Expected error:\n"
     )
-    say(_indented(text_table(("mechanism", "mean error", "at 0", "says the truth"), compared)))
+    say(textwrap.indent(errors, "   "))
     say("\n3. Proved private in integers, debited from a ledger, drawn, packed:")
     release = _publish(folder)
     for stage in release.receipt.stages:
         say(f"   {stage.name}: epsilon {float(stage.epsilon):.6g}")
-    checks = _check(folder)
+    findings = check_package(package)
     say("\n4. A stranger checks the folder:")
-    for finding in checks:
+    for finding in findings:
         say(f"   {'ok  ' if finding.ok else 'FAIL'} {finding.name}: {finding.detail}")
     say("\n5. Counties with each number of cases, before and after:\n")
     say(_picture(true, release.published["cases"].counts))
     seconds = time.perf_counter() - start
-    good = all(finding.ok for finding in checks)
-    if as_json:
-        print_json(
-            {
-                "out": str(folder),
-                "release": str(folder / "release"),
-                "ok": good,
-                "seconds": round(seconds, 2),
-                "epsilon": float(release.receipt.epsilon),
-            }
-        )
-    say(f"\nThe package: {folder / 'release'}. Read {folder / 'release' / 'METHODOLOGY.html'}.")
-    say(
+    is_good = all(finding.ok for finding in findings)
+    data = {
+        "out": str(folder),
+        "release": str(package),
+        "ok": is_good,
+        "seconds": round(seconds, 2),
+        "epsilon": float(release.receipt.epsilon),
+    }
+    end = (
+        f"\nThe package: {package}. Read {package / 'METHODOLOGY.html'}.\n"
         f"The ledger: {folder / 'budget.db'}. Not to be published: cases.csv and "
         f"confidential.html.\nDone in {seconds:.1f} seconds."
     )
-    raise typer.Exit(0 if good else 1)
+    answer(data, end, as_json=as_json)
+    raise typer.Exit(0 if is_good else 1)
 
 
 def _make_folder(folder: Path) -> None:
-    """A fresh folder; one that an earlier demo made is replaced, nothing else is."""
+    """Make a fresh folder; one that an earlier demo made is replaced, nothing else is."""
     from tallyveil.errors import PackageError
 
     if (folder / MARKER).is_file():
@@ -85,7 +89,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _compare() -> list[tuple[str, str, str, str]]:
-    """Mean absolute error, error at zero and chance of the truth for four mechanisms."""
+    """Return mean absolute error, error at zero and chance of the truth for four mechanisms."""
     from tallyveil.mechanisms.exponential import fair, uniform
     from tallyveil.mechanisms.geometric import geometric
     from tallyveil.optimize.design import design
@@ -111,7 +115,7 @@ def _compare() -> list[tuple[str, str, str, str]]:
 
 
 def _publish(folder: Path) -> Any:
-    """The main job, as `tallyveil privatize` does it."""
+    """Release the table, as `tallyveil privatize` does it."""
     from tallyveil.budget.ledger import Ledger
     from tallyveil.release.options import Output, ReleaseOptions
     from tallyveil.release.transaction import publish_table
@@ -132,36 +136,17 @@ def _publish(folder: Path) -> Any:
     return release
 
 
-def _check(folder: Path) -> Any:
-    from tallyveil.check.package import check_package
-
-    return check_package(folder / "release")
-
-
 def _picture(true: NDArray[np.int64], released: NDArray[np.int64], width: int = 44) -> str:
-    """Two histograms side by side in text: before and after."""
+    """Draw two histograms side by side in text: before and after."""
     import numpy as np
 
     edges = [0, 1, 2, 3, 4, 5, 8, 12, 20, 35, UPPER + 1]
     before, after = (np.histogram(np.minimum(x, UPPER), edges)[0] for x in (true, released))
     top = max(before.max(), after.max())
     lines = []
-    for at, low in enumerate(edges[:-1]):
-        high = edges[at + 1] - 1
-        label = f"{low}" if low == high else f"{low} to {high}"
-        for name, rows in ((label, before[at]), ("", after[at])):
+    for low, end, rows_before, rows_after in zip(edges, edges[1:], before, after, strict=False):
+        label = f"{low}" if low == end - 1 else f"{low} to {end - 1}"
+        for name, rows in ((label, rows_before), ("", rows_after)):
             bar = ("█" if name else "░") * max(1 if rows else 0, round(width * rows / top))
             lines.append(f"   {name:>8}  {bar} {rows}")
     return "\n".join([*lines, "", "             █ true counts   ░ published counts"])
-
-
-def _indented(text: str) -> str:
-    return "\n".join("   " + line for line in text.splitlines())
-
-
-def _print(text: str) -> None:
-    out.print(text, markup=False)
-
-
-def _silent(_: str) -> None:
-    """Say nothing: JSON was asked for."""

@@ -1,4 +1,4 @@
-"""`tallyveil design`: write the best mechanism for a query as files and a picture."""
+"""`tallyveil design` and `tallyveil compare`: find the best mechanism, and compare mechanisms."""
 
 from __future__ import annotations
 
@@ -10,19 +10,38 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tallyveil.cli.common import example, pictures
+from tallyveil.cli.common import JsonOption, answer, example, out, pictures, text_table
 
 if TYPE_CHECKING:
-    from tallyveil.loss import Loss
+    from tallyveil.mechanism import Mechanism
     from tallyveil.optimize.design import Design
     from tallyveil.optimize.problem import DesignOptions
     from tallyveil.prior import Prior
     from tallyveil.query import Query
 
-__all__ = ["EXAMPLE", "command", "parse_distribution", "parse_loss", "parse_prior", "parse_query"]
+__all__ = [
+    "COMPARE_EXAMPLE",
+    "EXAMPLE",
+    "command",
+    "compare_mechanisms",
+    "parse_distribution",
+    "parse_prior",
+    "parse_query",
+]
 
 COMMAND = "tallyveil design count:40 --epsilon 1 --property fair --property column_monotone"
 EXAMPLE = example(COMMAND)
+COMPARE_EXAMPLE = example(
+    "tallyveil compare geometric fair variant2 --query count:40 --epsilon 0.5 --out view"
+)
+CLOSED_FORMS = ("geometric", "fair", "uniform", "exponential", "laplace", "staircase")
+NAMES = (*CLOSED_FORMS, "variant1", "variant2", "ucm", "wm", "fm", "am")
+"""Mechanisms that `compare` takes by name."""
+
+QUERIES = "count:UPPER, mean:RECORDS:LOWER:UPPER, maximum:LOWER:UPPER (also minimum, median), or a "
+LOSSES = "absolute, squared, zero_one, beyond:D or power:P."
+PRIORS = "uniform, binomial:P, numbers 1,2,3 or a file of numbers."
+NUMBERS = "be numbers separated by commas, or a file with one number per line"
 
 
 def command(
@@ -30,8 +49,7 @@ def command(
         str,
         typer.Argument(
             metavar="QUERY",
-            help="count:UPPER, mean:RECORDS:LOWER:UPPER, maximum:LOWER:UPPER (also minimum, "
-            "median), or a JSON file that describes a query.",
+            help=f"{QUERIES}JSON file that describes a query.",
         ),
     ],
     *,
@@ -39,12 +57,8 @@ def command(
         list[str],
         typer.Option("--epsilon", help="Privacy loss; several give the trade-off as well."),
     ],
-    loss: Annotated[
-        str, typer.Option(help="absolute, squared, zero_one, beyond:D or power:P.")
-    ] = "absolute",
-    prior: Annotated[
-        str | None, typer.Option(help="uniform, binomial:P, numbers 1,2,3 or a file of numbers.")
-    ] = None,
+    loss: Annotated[str, typer.Option(help=LOSSES)] = "absolute",
+    prior: Annotated[str | None, typer.Option(help=PRIORS)] = None,
     worst_case: Annotated[
         bool, typer.Option("--worst-case", help="Minimise the largest expected loss.")
     ] = False,
@@ -76,13 +90,14 @@ def command(
     extend: Annotated[float, typer.Option(help="Released range over valid range.")] = 1,
     cache: Annotated[Path | None, typer.Option(help="Folder to keep and look up results.")] = None,
     out_folder: Annotated[Path, typer.Option("--out", help="Where the files go.")] = Path("design"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Find the best private mechanism, prove how close to best it is, and certify it.
 
     Writes mechanism.json (certified in integers), matrix.csv, heatmap.png and design.json;
     with several epsilons one folder each, and tradeoff.csv and tradeoff.png.
     """
+    from tallyveil.loss import parse_loss
     from tallyveil.optimize.design import design_with
     from tallyveil.optimize.problem import DesignOptions
 
@@ -100,89 +115,146 @@ def command(
         zero_outputs=zero_outputs,
         cache=cache,
     )
-    found = {text: design_with(query, text, options) for text in epsilon}
-    designs = list(found.values())
-    if len(found) == 1:
+    designs = [design_with(query, text, options) for text in epsilon]
+    if len(designs) == 1:
         _write_design(out_folder, designs[0])
     else:
-        for text, one in found.items():
-            _write_design(out_folder / f"epsilon-{text.replace('/', '_')}", one)
+        for text, design in zip(epsilon, designs, strict=True):
+            _write_design(out_folder / f"epsilon-{text.replace('/', '_')}", design)
         _write_tradeoff(out_folder, designs, options)
-    if as_json:
-        from tallyveil.cli.common import print_json
-
-        summaries = [summarize(one) for one in designs]
-        print_json(summaries[0] if len(summaries) == 1 else summaries)
-    else:
-        _print_designs(designs, out_folder)
+    summaries = [_summarize(design) for design in designs]
+    text = f"{_describe_designs(designs)}\nWritten to {out_folder}"
+    answer(summaries[0] if len(summaries) == 1 else summaries, text, as_json=as_json)
 
 
-def summarize(found: Design) -> dict[str, Any]:
+def _summarize(design: Design) -> dict[str, Any]:
     """Return what design.json says: everything but the matrix."""
-    mechanism = found.mechanism
+    mechanism = design.mechanism
     realised = mechanism.realised_epsilon()
+    figures = ("objective", "lower_bound", "gap", "method", "reason", "solver", "seconds")
     return {
         "query": mechanism.query.to_dict(),
         "epsilon": str(mechanism.exact_epsilon),
         "delta": str(mechanism.exact_delta),
         "realised_epsilon": realised if realised < float("inf") else None,
-        "objective": found.objective,
-        "lower_bound": found.lower_bound,
-        "gap": found.gap,
-        "method": found.method,
-        "reason": found.reason,
-        "solver": found.solver,
-        "seconds": found.seconds,
-        "attempts": [asdict(attempt) for attempt in found.attempts],
+        **{name: getattr(design, name) for name in figures},
+        "attempts": [asdict(attempt) for attempt in design.attempts],
         "properties": mechanism.properties(),
         "bias": mechanism.bias().tolist(),
     }
 
 
-def _write_design(folder: Path, found: Design) -> None:
+def _write_design(folder: Path, design: Design) -> None:
     from tallyveil.certified.certify import certify
 
     folder.mkdir(parents=True, exist_ok=True)
-    certify(found.mechanism).save(folder / "mechanism.json")
-    found.mechanism.to_csv(folder / "matrix.csv")
+    certify(design.mechanism).save(folder / "mechanism.json")
+    design.mechanism.to_csv(folder / "matrix.csv")
     with pictures():
-        found.mechanism.plot(folder / "heatmap.png")
-    text = json.dumps(summarize(found), indent=2, allow_nan=False) + "\n"
+        design.mechanism.plot(folder / "heatmap.png")
+    text = json.dumps(_summarize(design), indent=2, allow_nan=False) + "\n"
     (folder / "design.json").write_text(text, encoding="utf-8")
 
 
-def _write_tradeoff(folder: Path, found: list[Design], options: DesignOptions) -> None:
+def _write_tradeoff(folder: Path, designs: list[Design], options: DesignOptions) -> None:
     from tallyveil.evaluate import compare
 
     prior = options.prior if options.prior is not None else options.fixed_point
-    view = compare(found, [options.loss], [prior])
+    view = compare(designs, [options.loss], [prior])
     view.to_csv(folder / "tradeoff.csv")
     with pictures():
         view.tradeoff(folder / "tradeoff.png")
 
 
-def _print_designs(found: list[Design], folder: Path) -> None:
-    from rich import box
-    from rich.table import Table
+def _describe_designs(designs: list[Design]) -> str:
+    """Name the mechanism, list what every epsilon gave, and say how it was solved."""
+    rows = []
+    for design in designs:
+        epsilon, seconds = f"{design.mechanism.epsilon:g}", f"{design.seconds:.2f}"
+        bounds = (f"{design.objective:.6g}", f"{design.lower_bound:.6g}", f"{design.gap:.1e}")
+        rows.append((epsilon, *bounds, design.method, seconds))
+    header = ("epsilon", "objective", "lower bound", "gap", "method", "seconds")
+    first = designs[0]
+    return f"{first.mechanism.name}\n\n{text_table(header, rows)}\n\n{first.reason}"
 
-    from tallyveil.cli.common import out
 
-    out.print(found[0].mechanism.name, markup=False)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("epsilon", "objective", "lower bound", "gap", "method", "seconds"):
-        table.add_column(heading, justify="right")
-    for one in found:
-        table.add_row(
-            f"{one.mechanism.epsilon:g}",
-            f"{one.objective:.6g}",
-            f"{one.lower_bound:.6g}",
-            f"{one.gap:.1e}",
-            one.method,
-            f"{one.seconds:.2f}",
-        )
-    out.print(table)
-    out.print(found[0].reason, markup=False)
-    out.print(f"Written to {folder}", markup=False)
+def compare_mechanisms(
+    candidates: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MECHANISM...",
+            help=f"Files (mechanism.json, CSV or ptable), or names: {', '.join(NAMES)}.",
+        ),
+    ],
+    *,
+    question: Annotated[
+        str | None, typer.Option("--query", help="For names: count:40, maximum:0:9, ...")
+    ] = None,
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option("--epsilon", help="For names: privacy loss; several give the trade-off."),
+    ] = None,
+    loss: Annotated[list[str] | None, typer.Option("--loss", help=LOSSES)] = None,
+    prior: Annotated[list[str] | None, typer.Option("--prior", help=PRIORS)] = None,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Where comparison.csv and comparison.png go.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare mechanisms: losses, bias, error probability, interval width, privacy, properties."""
+    from tallyveil.evaluate import compare
+    from tallyveil.loss import parse_loss
+
+    query = None if question is None else parse_query(question)
+    chosen = [m for text in candidates for m in _read_candidate(text, query, epsilon or [])]
+    losses = [parse_loss(text) for text in loss or ["absolute"]]
+    priors = {text: parse_prior(text) for text in prior or ["uniform"]}
+    view = compare(chosen, losses, priors, confidence=confidence)
+    answer(view.to_dict(), view.table(), as_json=as_json)
+    if out_folder is not None:
+        out_folder.mkdir(parents=True, exist_ok=True)
+        view.to_csv(out_folder / "comparison.csv")
+        with pictures():
+            view.plot(out_folder / "comparison.png")
+            if len(epsilon or []) > 1:
+                view.tradeoff(out_folder / "tradeoff.png")
+        if not as_json:
+            out.print(f"Written to {out_folder}")
+
+
+def _read_candidate(text: str, query: Query | None, epsilons: list[str]) -> list[Mechanism]:
+    """Return the mechanism in a file, or the named one at every epsilon."""
+    from tallyveil.errors import ArgumentError, UsageError
+
+    if os.path.exists(text):
+        return [_read_file(Path(text))]
+    if text not in NAMES:
+        names = f"Known names: {', '.join(NAMES)}."
+        raise ArgumentError("MECHANISM", "be a file or a known name", text, names)
+    if query is None or not epsilons:
+        raise UsageError(f"{text} is the name of a mechanism: give --query and --epsilon with it.")
+    return [_make_named(text, query, epsilon) for epsilon in epsilons]
+
+
+def _make_named(name: str, query: Query, epsilon: str) -> Mechanism:
+    """Return the mechanism called `name` for `query` at `epsilon`."""
+    import tallyveil as tv
+    from tallyveil.mechanism import as_mechanism
+
+    home = tv if name in CLOSED_FORMS else tv.papers
+    return as_mechanism(getattr(home, name)(query, epsilon)).renamed(name)
+
+
+def _read_file(file: Path) -> Mechanism:
+    """Read the mechanism in `file`, named after it."""
+    from tallyveil.certified.files import read_mechanism
+    from tallyveil.mechanism import as_mechanism
+
+    named_by_folder = file.is_dir() or file.stem == "mechanism"
+    folder = file.resolve() if file.is_dir() else file.resolve().parent
+    name = folder.name if named_by_folder else file.stem
+    return as_mechanism(read_mechanism(file)).renamed(name)
 
 
 # -- what the words on the command line mean ------------------------------------------------------
@@ -203,20 +275,11 @@ def parse_query(text: str, categories: float = 1, extend: float = 1) -> Query:
     names = {"count": ("upper",), "mean": ("records", "lower", "upper")}
     names |= dict.fromkeys(("maximum", "minimum", "median"), ("lower", "upper"))
     try:
-        given = dict(zip(names[kind], map(int, numbers), strict=True))
+        ends = dict(zip(names[kind], map(int, numbers), strict=True))
     except (KeyError, ValueError):
-        rule = (
-            "be count:UPPER, mean:RECORDS:LOWER:UPPER, maximum:LOWER:UPPER (also minimum, "
-            "median), or a .json file"
-        )
+        rule = f"be {QUERIES}.json file"
         raise ArgumentError("QUERY", rule, text, f"For example: {COMMAND}") from None
-    return Query.from_dict({"kind": kind, **given, "categories": categories, "extend": extend})
-
-
-def parse_loss(text: str) -> Loss:
-    """Read a loss from its name, or from ``beyond:2`` or ``power:1.5``."""
-    name, colon, value = text.partition(":")
-    return (name, _parse_number(value, "loss", f"give {name!r} a number")) if colon else name
+    return Query.from_dict({"kind": kind, **ends, "categories": categories, "extend": extend})
 
 
 def parse_prior(text: str | None) -> Prior:
@@ -236,26 +299,22 @@ def parse_distribution(text: str | None, argument: str) -> list[float] | None:
         return None
     file = Path(text)
     body = file.read_text(encoding="utf-8") if os.path.isfile(file) else text
-    rule = "be numbers separated by commas, or a file with one number per line"
-    parts = body.replace("\n", ",").split(",")
-    return [_parse_number(part, argument, rule) for part in parts if part.strip()]
+    return _parse_numbers(body.replace("\n", ","), argument, NUMBERS)
 
 
 def parse_answers(text: str | None) -> list[float] | None:
     """Read true answers from ``5:40``, both included, or from numbers separated by commas."""
     if text is None:
         return None
-    rule = "be FIRST:LAST in whole numbers, or numbers separated by commas"
-    low, colon, high = text.partition(":")
-    if not colon:
-        parts = text.split(",")
-        return [_parse_number(part, "side_information", rule) for part in parts if part.strip()]
     from tallyveil.errors import ArgumentError
 
-    first, last = (_parse_number(part, "side_information", rule) for part in (low, high))
-    if not (first.is_integer() and last.is_integer()):
+    rule = "be FIRST:LAST in whole numbers, or numbers separated by commas"
+    numbers = _parse_numbers(text.replace(":", ","), "side_information", rule)
+    if ":" not in text:
+        return numbers
+    if len(numbers) != 2 or not all(map(float.is_integer, numbers)):
         raise ArgumentError("side_information", rule, text)
-    return [float(value) for value in range(int(first), int(last) + 1)]
+    return [float(value) for value in range(int(numbers[0]), int(numbers[1]) + 1)]
 
 
 def parse_properties(names: list[str]) -> tuple[str, ...]:
@@ -264,6 +323,10 @@ def parse_properties(names: list[str]) -> tuple[str, ...]:
 
     listed = [name.replace("-", "_") for name in names]
     return SEVEN if "all" in listed else check_names(listed)
+
+
+def _parse_numbers(text: str, argument: str, rule: str) -> list[float]:
+    return [_parse_number(part, argument, rule) for part in text.split(",") if part.strip()]
 
 
 def _parse_number(text: str, argument: str, rule: str) -> float:

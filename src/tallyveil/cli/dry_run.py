@@ -8,16 +8,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tallyveil.cli.common import one_line, out, print_json, text_table
-from tallyveil.cli.summary import accuracy_text
+from tallyveil.cli.common import answer, one_line, text_table
 
 if TYPE_CHECKING:
     from tallyveil.release.options import ReleaseOptions
     from tallyveil.release.preview import Preview
 
-__all__ = ["show_plan"]
+__all__ = ["WIDTH", "accuracy_table", "show_plan"]
 
-INDENTED: Any = {"initial_indent": "  ", "subsequent_indent": "  "}
+WIDTH = 88
+INDENTED: Any = {"width": WIDTH - 2, "initial_indent": "  ", "subsequent_indent": "  "}
 OPENED = (
     "Dry run: no budget was touched. Of the table, names, types and the labels of public columns "
     "were read, and no count."
@@ -25,41 +25,31 @@ OPENED = (
 NOT_OPENED = "Dry run: neither the data nor a budget was touched."
 
 
-def show_plan(
-    source: str | None,
-    options: ReleaseOptions,
-    rows: int | None,
-    like: Path | None,
-    *,
-    as_json: bool,
-) -> None:
+def show_plan(source: str | None, options: ReleaseOptions, *, as_json: bool) -> None:
     """Plan, try the plan on counts that are not confidential, and show both."""
     from tallyveil.release.preview import preview_table
 
-    opened = source is not None and rows is None
-    preview = preview_table(source if opened else None, options, rows=rows, like=like)
-    if as_json:
-        listed = [{"name": name, **_amount(epsilon)} for name, epsilon in preview.stages]
-        delta = preview.delta
-        spare = {"delta": float(delta), "delta_exact": str(delta)} if delta else {}
-        print_json(
-            {
-                "dry_run": True,
-                **_amount(preview.epsilon),
-                **spare,
-                "stages": listed,
-                "columns": list(preview.columns),
-                "simulated": list(preview.simulated),
-                "methods": list(preview.methods),
-            }
-        )
-        return
-    lines = [*textwrap.wrap(OPENED if opened else NOT_OPENED, 88), "", *_cost_lines(preview)]
+    rows = options.dry_run.rows
+    like = None if options.dry_run.like is None else Path(options.dry_run.like)
+    is_opened = source is not None and rows is None
+    preview = preview_table(source if is_opened else None, options, rows=rows, like=like)
+    delta = preview.delta
+    data = {
+        "dry_run": True,
+        **_amount(preview.epsilon),
+        **({"delta": float(delta), "delta_exact": str(delta)} if delta else {}),
+        "stages": [{"name": name, **_amount(epsilon)} for name, epsilon in preview.stages],
+        "columns": list(preview.columns),
+        "simulated": list(preview.simulated),
+        "methods": list(preview.methods),
+    }
+    lines = textwrap.wrap(OPENED if is_opened else NOT_OPENED, WIDTH)
+    lines += ["", *_cost_lines(preview)]
     for column in preview.columns:
         lines += ["", *_column_lines(column)]
     if preview.simulated:
         lines += ["", *_simulation_lines(preview, like)]
-    out.print("\n".join(lines), markup=False)
+    answer(data, "\n".join(lines), as_json=as_json)
 
 
 def _cost_lines(preview: Preview) -> list[str]:
@@ -68,7 +58,7 @@ def _cost_lines(preview: Preview) -> list[str]:
     delta, unit = preview.delta, preview.request.unit.kind
     slack = f", delta {shown_rational(delta)}," if delta else ""
     return [
-        *textwrap.wrap(preview.promise, 88),
+        *textwrap.wrap(preview.promise, WIDTH),
         "",
         f"cost  epsilon {shown_rational(preview.epsilon)}{slack} for one {unit}",
         *(f"      {one_line(name)} {shown_rational(cost)}" for name, cost in preview.stages),
@@ -77,11 +67,13 @@ def _cost_lines(preview: Preview) -> list[str]:
 
 def _column_lines(column: Mapping[str, Any]) -> list[str]:
     from tallyveil.release.methods.registry import METHODS
+    from tallyveil.release.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 
+    counts = f"0 to {column['upper']:,}"
+    if column["upper"] == NO_UPPER:
+        counts = SIGNED_RANGE if column["signed"] else OPEN_RANGE
     name = one_line(column["name"])
-    if column["upper"] == "auto":
-        return [f"{name}: the range, and so the accuracy, is known after the release."]
-    lines = [f"{name}: {column['method']} ({column['why']}), {_range(column)}"]
+    lines = [f"{name}: {column['method']} ({column['why']}), counts {counts}"]
     for level in column.get("levels", ()):
         sums = "1 sum" if level["sums"] == 1 else f"{level['sums']:,} sums"
         lines.append(
@@ -89,32 +81,39 @@ def _column_lines(column: Mapping[str, Any]) -> list[str]:
             f"95% within {level['half_width']:.4g}"
         )
     if METHODS[column["method"]].matches:
-        lines += textwrap.wrap(_predict(column.get("prediction")), 86, **INDENTED)
+        lines += textwrap.wrap(_describe_prediction(column.get("prediction")), **INDENTED)
         lines.append("  Accuracy before post-processing:")
-    return [*lines, textwrap.indent(accuracy_text(column["accuracy"]), "  ")]
+    return [*lines, textwrap.indent(accuracy_table(column["accuracy"]), "  ")]
 
 
-def _range(column: Mapping[str, Any]) -> str:
-    from tallyveil.release.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
-
-    if column["upper"] == NO_UPPER:
-        return f"counts {SIGNED_RANGE if column['signed'] else OPEN_RANGE}"
-    return f"counts 0 to {column['upper']:,}"
-
-
-def _predict(known: Mapping[str, float] | None) -> str:
-    """What can be predicted of a release that keeps the distribution, in words."""
-    if known is None:
+def _describe_prediction(prediction: Mapping[str, float] | None) -> str:
+    """Say what can be predicted of a release that keeps the distribution."""
+    if prediction is None:
         return ""
     return (
-        f"Predicted, within a factor of two: counts off by {known['error']:g} on average, and "
-        f"their distribution by {known['distance']:g}. On the worst table it is off by at least "
-        f"{known['bound_of_distance']:g} in any private release."
+        f"Predicted, within a factor of two: counts off by {prediction['error']:g} on average, and "
+        f"their distribution by {prediction['distance']:g}. On the worst table it is off by at "
+        f"least {prediction['bound_of_distance']:g} in any private release."
+    )
+
+
+def accuracy_table(accuracy: Mapping[str, Any]) -> str:
+    """Write bias, error and interval for a handful of true counts."""
+    true = accuracy["true_count"]
+    shown = {0, 1, 2, 5, 10, true[len(true) // 2], *true[-2:]}
+    names = ("true_count", "bias", "rmse", "interval_low", "interval_high")
+    rows = [
+        (str(count), f"{bias:+.2f}", f"{error:.2f}", f"{low} to {high}")
+        for count, bias, error, low, high in zip(*(accuracy[n] for n in names), strict=True)
+        if count in shown
+    ]
+    return text_table(
+        ("true count", "bias", "rmse", f"{accuracy['confidence']:.0%} interval"), rows
     )
 
 
 def _simulation_lines(preview: Preview, like: Path | None) -> list[str]:
-    """Before and after, and the methods beside each other."""
+    """Show counts before and after, and the methods next to each other."""
     first = preview.simulated[0]
     counts = "invented counts" if like is None else f"the public counts of {like.name}"
     lines = [f"Tried {first['runs']} times on {counts}, {first['rows']:,} rows."]
@@ -123,57 +122,50 @@ def _simulation_lines(preview: Preview, like: Path | None) -> list[str]:
         lines += [
             "",
             f"Rows of {name} with each count (± standard deviation of one run):",
-            textwrap.indent(_histogram_text(column["histogram"]), "  "),
+            textwrap.indent(_histogram_table(column["histogram"]), "  "),
             "",
             f"Average errors of {name} (± standard error), and of others at the same epsilon:",
-            textwrap.indent(_methods_text(preview, column), "  "),
+            textwrap.indent(_method_table(preview, column), "  "),
         ]
-    for known in preview.methods:
-        if "refused" in known:
-            lines += textwrap.wrap(f"{known['method']}: {known['refused']}", 86, **INDENTED)
+    for method in preview.methods:
+        if "refused" in method:
+            lines += textwrap.wrap(f"{method['method']}: {method['refused']}", **INDENTED)
     return lines
 
 
-def _histogram_text(histogram: Mapping[str, Any]) -> str:
+def _histogram_table(histogram: Mapping[str, Any]) -> str:
     rows = []
     for low, high, before, after, spread in zip(*histogram.values(), strict=True):
         cell = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        rows.append((cell, f"{before:,}", f"{after:,.0f} ± {_short(spread, 2)}"))
+        rows.append((cell, f"{before:,}", f"{after:,.0f} ± {_shorten(spread, 2)}"))
     return text_table(("count", "before", "after"), rows)
 
 
-def _methods_text(preview: Preview, column: Mapping[str, Any]) -> str:
-    groups = [known["name"] for known in column["sums"]]
-    (asked,) = (known for known in preview.columns if known["name"] == column["name"])
-    words = ("signed " if asked.get("signed") else "") + str(asked["method"])
-    found = [(f"{words}, as asked", preview.epsilon, column)]
-    for known in preview.methods:
-        for other in known.get("columns", ()):
+def _method_table(preview: Preview, column: Mapping[str, Any]) -> str:
+    (planned,) = (plan for plan in preview.columns if plan["name"] == column["name"])
+    signed = "signed " if planned.get("signed") else ""
+    tried = [(f"{signed}{planned['method']}, as asked", preview.epsilon, column)]
+    for method in preview.methods:
+        for other in method.get("columns", ()):
             if other["name"] == column["name"]:
-                found.append((known["method"], known["epsilon"], other))
-    rows = [
-        (
-            method,
-            f"{float(epsilon):.4g}",
-            _error(seen["error"]),
-            _error(seen["distance"]),
-            *(_error(part["error"]) for part in seen["sums"]),
-        )
-        for method, epsilon, seen in found
-    ]
-    header = ("method", "epsilon", "one count", "distribution", *(f"sums: {g}" for g in groups))
-    return text_table(header, rows)
+                tried.append((method["method"], method["epsilon"], other))
+    rows = []
+    for name, epsilon, figures in tried:
+        errors = [figures["error"], figures["distance"], *(p["error"] for p in figures["sums"])]
+        rows.append((name, f"{float(epsilon):.4g}", *map(_describe_error, errors)))
+    groups = (f"sums: {part['name']}" for part in column["sums"])
+    return text_table(("method", "epsilon", "one count", "distribution", *groups), rows)
 
 
-def _error(known: Mapping[str, float]) -> str:
-    return f"{_short(known['mean'], 3)} ± {_short(known['standard_error'], 2)}"
+def _describe_error(error: Mapping[str, float]) -> str:
+    return f"{_shorten(error['mean'], 3)} ± {_shorten(error['standard_error'], 2)}"
 
 
-def _short(value: float, digits: int) -> str:
-    """A number with so many digits, none of them behind a power of ten."""
+def _shorten(value: float, digits: int) -> str:
+    """Write a number with this many digits, none of them behind a power of ten."""
     return f"{value:,.0f}" if value >= 10**digits else f"{value:.{digits}g}"
 
 
 def _amount(epsilon: Fraction) -> dict[str, Any]:
-    """An exact amount, and the number that people read."""
+    """Return an exact amount, and the number that people read."""
     return {"epsilon": float(epsilon), "epsilon_exact": str(epsilon)}

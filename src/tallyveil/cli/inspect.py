@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import example, one_line, out, print_json, text_table
+from tallyveil.cli.common import answer, example, one_line, text_table
 from tallyveil.cli.options import make_options, takes_flags
-
-if TYPE_CHECKING:
-    from tallyveil.tables.form import Form
-    from tallyveil.tables.table import Table
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -21,7 +18,7 @@ EXAMPLE = example(
     "tallyveil inspect duckdb:health.db --set source.sql='SELECT county, cases FROM c'",
 )
 MOST_SHOWN = 60
-"""Columns listed at the most."""
+"""Most columns that are listed."""
 
 
 @takes_flags(["--sheet", "--delimiter", "--set", "--json"])
@@ -37,46 +34,35 @@ def command(
     The largest count is not shown either: a range that is taken from the data reveals it.
     Choose one that is publicly known.
     """
-    source = make_options(request, settings).source
-    table, count = _open(file, source.form)
-    words = title = [file]
-    if source.sql is not None:
-        words, title = [file, "--set", f"source.sql={source.sql}"], [file, source.sql]
-    columns = [{"name": name, "type": kind} for name, kind in table.list_types().items()]
-    if json:
-        print_json({"kind": table.kind, "rows": count, "columns": columns})
-        return
     from tallyveil.passwords import hide_passwords
-
-    named = one_line(hide_passwords(title[-1]))
-    out.print(
-        f"{named}: {table.kind}, {count:,} rows, {len(columns):,} columns",
-        markup=False,
-    )
-    rows = [(column["name"], column["type"]) for column in columns[:MOST_SHOWN]]
-    out.print(text_table(("column", "type"), rows), markup=False)
-    if len(columns) > MOST_SHOWN:
-        out.print(f"... and {len(columns) - MOST_SHOWN:,} more")
-    out.print("\n" + _say_what_next(words, columns), markup=False)
-
-
-def _open(source: str, form: Form) -> tuple[Table, int]:
-    """Open a table and count its rows."""
     from tallyveil.tables.read import read_table
 
-    table = read_table(source, form)
-    return table, table.rows
+    source = make_options(request, settings).source
+    table = read_table(file, source)
+    words, title, rows, types = [file], file, table.rows, table.list_types()
+    if source.sql is not None:
+        words, title = [file, "--set", f"source.sql={source.sql}"], source.sql
+    more = f"... and {len(types) - MOST_SHOWN:,} more" if len(types) > MOST_SHOWN else ""
+    parts = (
+        f"{one_line(hide_passwords(title))}: {table.kind}, {rows:,} rows, {len(types):,} columns",
+        text_table(("column", "type"), list(types.items())[:MOST_SHOWN]),
+        more,
+        "\n" + _say_what_next(words, types),
+    )
+    columns = [{"name": name, "type": kind} for name, kind in types.items()]
+    data = {"kind": table.kind, "rows": rows, "columns": columns}
+    answer(data, "\n".join(filter(None, parts)), as_json=json)
 
 
-def _say_what_next(source: list[str], columns: list[dict[str, str]]) -> str:
-    """What the publisher has to know; a command only if one column alone can hold counts.
+def _say_what_next(source: list[str], types: Mapping[str, str]) -> str:
+    """Return what the publisher has to know; a command only if one column alone can hold counts.
 
     `source` is how the command names the table.
     """
     from tallyveil.passwords import hide_in_command
 
-    integers = [column["name"] for column in columns if column["type"] == "integer"]
-    asked = (
+    integers = [name for name, kind in types.items() if kind == "integer"]
+    questions = (
         "Next, from public knowledge and not from this table: is a row one person, or a count of "
         "people? Which columns are public? What is the largest count that could occur?"
     )
@@ -85,18 +71,17 @@ def _say_what_next(source: list[str], columns: list[dict[str, str]]) -> str:
         "--categories."
     )
     if not integers:
-        return f"{asked}\nNo column holds whole numbers, so none holds counts. {people}"
+        return f"{questions}\nNo column holds whole numbers, so none holds counts. {people}"
     if len(integers) > 1:
         return (
-            f"{asked}\nSeveral columns hold whole numbers. Name those that are counts with "
+            f"{questions}\nSeveral columns hold whole numbers. Name the counts with "
             f"--count, and every public column with --keep. {people}"
         )
-    others = [column["name"] for column in columns if column["name"] != integers[0]]
-    words = ["tallyveil", "privatize", *source, "--count", integers[0]]
-    keep = " --keep COLUMN" if others else ""
-    shown = one_line(hide_in_command(shlex.join(words)))
-    shown += f"{keep} --upper N --epsilon 1 --out release"
-    lines = [asked, f"If {one_line(integers[0])} holds counts of people:", f"  {shown}"]
-    if others:
+    (name,) = integers
+    command = shlex.join(["tallyveil", "privatize", *source, "--count", name])
+    keep = " --keep COLUMN" if len(types) > 1 else ""
+    command = f"{one_line(hide_in_command(command))}{keep} --upper N --epsilon 1 --out release"
+    lines = [questions, f"If {one_line(name)} holds counts of people:", f"  {command}"]
+    if keep:
         lines.append("Name each public column with --keep; no other column is released.")
     return "\n".join([*lines, people])

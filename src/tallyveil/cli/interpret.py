@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from tallyveil.cli.common import (
     JsonOption,
+    LargeOption,
+    answer,
+    errors,
     example,
     out,
     print_json,
     refuse_others,
     write_data,
 )
-from tallyveil.cli.released import (
-    Released,
-    Source,
-    is_wide,
-    open_released,
-    read_source,
-    require_likely,
-)
-from tallyveil.cli.totals import describe_total, print_totals
 
 if TYPE_CHECKING:
-    from tallyveil.arrays import Floats
-    from tallyveil.cli.released import GiveCells
+    from tallyveil.arrays import Floats, Integers, Mask
+    from tallyveil.mechanism import Mechanism
     from tallyveil.prior import Prior
+    from tallyveil.reading.unbiased import Estimate
+    from tallyveil.release.receipt import ColumnRecord
+    from tallyveil.release.totals import Adder
+    from tallyveil.tables.table import Table
 
-__all__ = ["EXAMPLE", "command"]
+__all__ = ["EXAMPLE", "command", "open_released"]
 
 EXAMPLE = example(
     "tallyveil interpret release/ --column cases --out read.csv",
@@ -41,6 +42,20 @@ EXAMPLE = example(
     "tallyveil interpret --query count:40 --within 3 --confidence 0.95",
     "tallyveil interpret --query count:40 --epsilon 1",
 )
+
+MATCHED = (
+    "note: this release assigned counts by rank after the draw. What is shown here follows from "
+    "the certified draw and from the draws behind every count, as the receipt states them."
+)
+Cells: TypeAlias = Callable[[slice], list[list[str]]]
+"""Gives the cells of further columns, for some rows."""
+
+LONGEST_TEXT = 100 << 20
+"""Characters that the labels of one batch may have."""
+
+TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
+LARGE = 1000
+"""Numbers from here on are shown as whole ones."""
 
 ALWAYS = ("as_json",)
 USAGE = (
@@ -104,12 +119,7 @@ def command(
         typer.Option(help="With a file: what separates cells; by default the header tells."),
     ] = None,
     encoding: Annotated[str, typer.Option(help="With a file: its encoding.")] = "utf-8",
-    large: Annotated[
-        bool,
-        typer.Option(
-            "--large", help="Read data that take longer than a file of their size should."
-        ),
-    ] = False,
+    large: LargeOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Estimate true counts and totals from a release.
@@ -120,84 +130,75 @@ def command(
     """
     from tallyveil.errors import UsageError
 
+    view = View(confidence, target, as_json)
     if question is not None:
-        refuse_others(
-            context, ("question", "within", "epsilon", "confidence", "method", *ALWAYS), "--query"
-        )
-        _print_accuracy(question, within, epsilon, confidence, method, as_json=as_json)
+        for_query = ("question", "within", "epsilon", "confidence", "method", *ALWAYS)
+        refuse_others(context, for_query, "--query")
+        _print_accuracy(question, within, epsilon, method, view)
         return
     folder = file if file is not None and file.is_dir() else None
     if mechanism is not None and folder is not None:
         raise UsageError("A release FOLDER holds its own mechanism: leave out --mechanism.")
     if file is not None:
-        require_likely(file, large=large or released is not None)
+        _require_likely(file, large=large or released is not None)
     if by or where:
         if folder is None:
             raise UsageError("Totals by group are for the FOLDER of a release: name it.")
-        own = ("file", "by", "where", "target", "large")
-        refuse_others(context, (*own, "column", "confidence", *ALWAYS), "totals, --by or --where")
-        print_totals(folder, column, (by or (), where or ()), confidence, target, as_json=as_json)
+        for_totals = ("file", "column", "by", "where", "target", "large", "confidence", *ALWAYS)
+        refuse_others(context, for_totals, "totals, --by or --where")
+        _print_totals(folder, column, by or (), where or (), view)
         return
-    source = mechanism or folder
-    if source is None or (folder is None and (released is None) == (file is None)):
+    origin = mechanism or folder
+    if origin is None or (folder is None and (released is None) == (file is None)):
         raise UsageError(USAGE)
-    read = ("file", "column", "mechanism", "prior", "confidence", *ALWAYS)
+    for_both = ("file", "column", "mechanism", "prior", "confidence", *ALWAYS)
     if released is not None:
-        refuse_others(context, (*read, "released", "plot"), "--released")
+        refuse_others(context, (*for_both, "released", "plot"), "--released")
     else:
-        refuse_others(
-            context, (*read, "target", "delimiter", "encoding", "large"), "a whole column"
-        )
-    if folder is not None and released is None and prior is None and is_wide(folder, column):
-        _interpret_wide(folder, column, confidence, target, as_json=as_json)
+        for_column = (*for_both, "target", "delimiter", "encoding", "large")
+        refuse_others(context, for_column, "a whole column")
+    if folder is not None and released is None and prior is None and _is_wide(folder, column):
+        _interpret_wide(folder, column, view)
         return
-    made = read_source(source, column, strict=folder is not None)
-    belief = _read_prior(prior)
+    source = _read_source(origin, column, strict=folder is not None)
     if released is not None:
-        _print_answer(made, released, belief, confidence, plot, as_json=as_json)
+        _print_answer(source, released, _read_prior(prior), plot, view)
         return
-    file = made.table if folder is not None else file
+    file = source.table if folder is not None else file
     assert file is not None  # a folder without a receipt was refused
-    _interpret_column(
-        open_released(file, delimiter, encoding, folder),
-        made,
-        prior=belief,
-        confidence=confidence,
-        target=target,
-        as_json=as_json,
-    )
+    table = open_released(file, delimiter, encoding, folder)
+    _interpret_column(table, source, _read_prior(prior), view)
+
+
+@dataclass(frozen=True)
+class View:
+    """How answers are shown: the level of intervals, a file for them, JSON or text."""
+
+    confidence: float
+    target: Path | None
+    as_json: bool
 
 
 def _print_answer(
-    source: Source,
-    released: float,
-    prior: Prior,
-    confidence: float,
-    plot: Path | None,
-    *,
-    as_json: bool,
+    source: Source, released: float, prior: Prior, plot: Path | None, view: View
 ) -> None:
-    """What one released answer says, in words and bars or as JSON."""
+    """Show what one released answer says, in sentences and bars or as JSON."""
     from tallyveil.reading.interpret import describe_release
     from tallyveil.reading.posterior import posterior
 
-    mechanism, known = source.mechanism, source.know(confidence)
-    found = describe_release(mechanism, released, prior, confidence, **known)
-    belief = posterior(mechanism, released, prior)
+    options = source.list_options(view.confidence)
+    facts = describe_release(source.mechanism, released, prior, view.confidence, **options)
+    belief = posterior(source.mechanism, released, prior)
+    lines = [facts["words"]]
+    lines += _draw_bars(belief.answers.tolist(), belief.distribution.tolist(), facts["or_more"])
     if plot is not None:
-        belief.plot(confidence, plot)
-    if as_json:
-        print_json(found)
-        return
-    out.print(found["words"], markup=False)
-    bars = _draw_bars(belief.answers.tolist(), belief.distribution.tolist(), found["or_more"])
-    out.print(bars, markup=False)
-    if plot is not None:
-        out.print(f"Drawn in {plot}", markup=False)
+        belief.plot(view.confidence, plot)
+        lines.append(f"Drawn in {plot}")
+    answer(facts, "\n".join(lines), as_json=view.as_json)
 
 
 def _read_prior(text: str | None) -> Prior:
-    """The prior named on the command line; None for confidence sets without one."""
+    """Read the prior named on the command line; None for confidence sets without one."""
     from tallyveil.cli.design import parse_prior
 
     if text == "none":
@@ -207,180 +208,376 @@ def _read_prior(text: str | None) -> Prior:
 
 def _draw_bars(
     answers: list[float], distribution: list[float], or_more: float | None, width: int = 40
-) -> str:
-    """The likely answers as lines of blocks, for the terminal."""
+) -> list[str]:
+    """Draw the likely answers as lines of blocks, for the terminal."""
     top = max(distribution)
     pairs = zip(answers, distribution, strict=True)
-    shown = [(answer, chance) for answer, chance in pairs if chance >= 0.01 * top]
-    label = max(len(f"{answer:g}") for answer, _ in shown)
-    lines = [
-        f"{answer:>{label}g}{'+' if answer == or_more else ' '} {chance:6.3f}  "
-        f"{'█' * max(1, round(width * chance / top))}"
-        for answer, chance in shown
-    ]
-    return "\n".join(["", "true answer, probability", *lines])
+    shown = [(value, chance) for value, chance in pairs if chance >= 0.01 * top]
+    label = max(len(f"{value:g}") for value, _ in shown)
+    lines = ["", "true answer, probability"]
+    for value, chance in shown:
+        blocks = "█" * max(1, round(width * chance / top))
+        lines.append(f"{value:>{label}g}{'+' if value == or_more else ' '} {chance:6.3f}  {blocks}")
+    return lines
 
 
-def _interpret_column(
-    released: Released,
-    source: Source,
-    *,
-    prior: Prior,
-    confidence: float,
-    target: Path | None,
-    as_json: bool,
-) -> None:
+def _interpret_column(released: Released, source: Source, prior: Prior, view: View) -> None:
     """Add low, high and standard error of one column to the table, and its total."""
-    from tallyveil.errors import ArgumentError, TableError, UsageError
+    import numpy as np
 
-    column, names = source.column, released.table.names
+    from tallyveil.errors import ArgumentError, TableError, UsageError
+    from tallyveil.reading.interpret import interpret
+
+    column, names, free = source.column, released.table.names, source.free
     if column is None or column not in names:
-        known = "Columns: " + ", ".join(names) + "."
-        raise ArgumentError("--column", "name a column of the table", column, known)
+        columns = "Columns: " + ", ".join(names) + "."
+        raise ArgumentError("--column", "name a column of the table", column, columns)
     values = released.read_numbers(column)
     if not len(values):
         raise TableError("The table has no rows.")
-    if source.free is not None and len(source.free) != len(values):
+    if free is not None and len(free) != len(values):
         raise UsageError("Structural zeros are known of the release's own table: name its FOLDER.")
-    kind, give = _look_up(source, values, prior, confidence)
-    drawn = values if source.free is None else values[source.free]
-    totals = _estimate_totals(source, drawn, confidence)
-    summary = {"rows": len(values), "kind": kind, "confidence": confidence, **totals}
-    _show_column(released, column, give, summary, target, as_json=as_json)
+    distinct, places = np.unique(values, return_inverse=True)
+    options = source.list_options(view.confidence)
+    view_of_values = interpret(source.mechanism, distinct, prior, view.confidence, **options)
+    figures = [view_of_values.low, view_of_values.high, view_of_values.standard_error]
+    if free is not None:  # a structural zero is certain
+        figures = [np.append(numbers, 0) for numbers in figures]
+        places[~free] = len(distinct)
+    drawn = values if free is None else values[free]
+    total = source.estimate_total(drawn, view.confidence)
+    summary = _summarize(len(values), view_of_values.kind, total, len(drawn), view)
+    _show_column(released, column, (figures, places), summary, view)
 
 
-def _interpret_wide(
-    folder: Path, column: str | None, confidence: float, target: Path | None, *, as_json: bool
-) -> None:
-    """The same for a column whose range is too wide for a matrix."""
-    import numpy as np
-
+def _interpret_wide(folder: Path, column: str | None, view: View) -> None:
+    """Do the same for a column whose range is too wide for a matrix."""
     from tallyveil.release.groups import estimate_rows, estimate_total
     from tallyveil.release.release import read_receipt
 
-    name, found, places = estimate_rows(folder, confidence, column=column)
-    total = asdict(estimate_total(folder, confidence=confidence, column=name))
-    facts = read_receipt(folder).table
-    mean = {part: total[part] / len(places) for part in total if part != "groups"}
-    summary = {
-        "rows": len(places),
-        "kind": "estimate",
-        "confidence": confidence,
-        "total": total,
-        "mean": {**mean, "groups": len(places)},
-    }
-    texts = [
-        np.array([f"{one.low:.15g}" for one in found], object),
-        np.array([f"{one.high:.15g}" for one in found], object),
-        np.array([f"{one.standard_error:.6g}" for one in found], object),
-    ]
-
-    def give(rows: slice) -> list[list[str]]:
-        return [text[places[rows]].tolist() for text in texts]
-
+    name, estimates, places = estimate_rows(folder, view.confidence, column=column)
+    total = estimate_total(folder, confidence=view.confidence, column=name)
+    facts, rows = read_receipt(folder).table, len(places)
+    figures = [[e.low for e in estimates], [e.high for e in estimates]]
+    figures.append([e.standard_error for e in estimates])
     released = open_released(folder / facts.file, ",", "utf-8")
-    _show_column(released, name, give, summary, target, as_json=as_json)
+    summary = _summarize(rows, "estimate", total, rows, view)
+    _show_column(released, name, (figures, places), summary, view)
+
+
+def _summarize(
+    rows: int, kind: str, total: Estimate | None, answers: int, view: View
+) -> dict[str, Any]:
+    """Return the facts of a whole column; total and mean are None without an estimate."""
+    summary: dict[str, Any] = {"rows": rows, "kind": kind, "confidence": view.confidence}
+    if total is None:
+        return summary | {"total": None, "mean": None}
+    parts = asdict(total)
+    mean = {name: value / answers for name, value in parts.items()}
+    return summary | {"total": parts, "mean": mean | {"groups": answers}}
 
 
 def _show_column(
     released: Released,
     column: str,
-    give: GiveCells,
+    intervals: tuple[Sequence[Iterable[float]], Integers],
     summary: dict[str, Any],
-    target: Path | None,
-    *,
-    as_json: bool,
+    view: View,
 ) -> None:
-    """Write the table with low, high and standard error beside a column, and say its total."""
-    added = [f"{column}_{word}" for word in ("low", "high", "standard_error")]
-    if target is not None:
-        with target.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(released.write(added, give))
-    if as_json:
-        print_json({**summary, "out": None if target is None else str(target)})
-    elif target is None:
-        for text in released.write(added, give):
-            write_data(text)
-    else:
-        rows = summary["rows"]
-        out.print(f"Written to {target}: {rows} rows with {', '.join(added)}.", markup=False)
-        out.print(describe_total(summary["total"], summary["confidence"]), markup=False)
+    """Write the table with low, high and standard error after its columns, and say its total.
 
-
-def _look_up(
-    source: Source, values: Floats, prior: Prior, confidence: float
-) -> tuple[str, GiveCells]:
-    """The kind of interval, and what gives low, high and standard error of some rows as text.
-
-    Every value is interpreted once; a structural zero is certain.
+    `intervals` are these three for every distinct answer, and which of them each row has.
     """
     import numpy as np
 
-    from tallyveil.reading.interpret import interpret
+    figures, places = intervals
+    texts = [
+        np.array([format(number, form) for number in numbers], object)
+        for numbers, form in zip(figures, (".15g", ".15g", ".6g"), strict=True)
+    ]
 
-    known = np.unique(values)
-    found = interpret(source.mechanism, known, prior, confidence, **source.know(confidence))
-    columns = ((found.low, "g"), (found.high, "g"), (found.standard_error, ".6g"))
-    texts = [np.array([format(x, form) for x in numbers], object) for numbers, form in columns]
+    def cells(rows: slice) -> list[list[str]]:
+        return [text[places[rows]].tolist() for text in texts]
 
-    def give(rows: slice) -> list[list[str]]:
-        places = np.searchsorted(known, values[rows])
-        cells = [text[places] for text in texts]
-        if source.free is not None:
-            cells = [np.where(source.free[rows], cell, "0") for cell in cells]
-        return [cell.tolist() for cell in cells]
+    added = [f"{column}_{word}" for word in ("low", "high", "standard_error")]
+    target = view.target
+    if target is not None:
+        with target.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(released.write(added, cells))
+    if view.as_json:
+        print_json({**summary, "out": None if target is None else str(target)})
+    elif target is None:
+        for text in released.write(added, cells):
+            write_data(text)
+    else:
+        out.print(f"Written to {target}: {summary['rows']} rows with {', '.join(added)}.")
+        out.print(_describe_total(summary["total"], view.confidence))
 
-    return found.kind, give
+
+def _describe_total(total: dict[str, Any] | None, confidence: float) -> str:
+    """Say the total of a column in a sentence."""
+    if total is None:
+        return "This mechanism has no unbiased estimate, so none of the total either."
+    value, low, high = (_show(total[part]) for part in ("value", "low", "high"))
+    error = _show(total["standard_error"], 4)
+    return (
+        f"The total of the true answers is about {value}, standard error {error}; "
+        f"{confidence:.0%} interval {low} to {high}."
+    )
 
 
-def _estimate_totals(source: Source, values: Floats, confidence: float) -> dict[str, Any]:
-    """Total and mean of the true answers, None where there is no estimate."""
-    from tallyveil.errors import InfeasibleError
+def _show(value: float, digits: int = 6) -> str:
+    """Write a number, large ones rounded and with separators, never with a power of ten.
 
-    try:
-        total = source.estimate_total(values, confidence)
-    except InfeasibleError:
-        return {"total": None, "mean": None}
-    parts = asdict(total)
-    shared = {name: parts[name] / len(values) for name in parts if name != "groups"}
-    return {"total": parts, "mean": {**shared, "groups": len(values)}}
+    >>> [_show(x) for x in (270812345.6, -1234.0, 0.5, 999.99)]
+    ['270,812,346', '-1,234', '0.5', '999.99']
+    """
+    return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.{digits}g}"
+
+
+def _print_totals(
+    folder: Path, column: str | None, by: Sequence[str], where: Sequence[str], view: View
+) -> None:
+    """Show a line for each group: rows, total, standard error, interval."""
+    from tallyveil.release.groups import estimate_total
+
+    totals = estimate_total(folder, confidence=view.confidence, column=column, by=by, where=where)
+    rows = [
+        {
+            **dict(zip(by, key if len(by) > 1 else (key,), strict=False)),
+            "rows": total.groups,
+            "total": round(total.value, 2),
+            "standard_error": round(total.standard_error, 4),
+            "low": int(total.low),
+            "high": int(total.high),
+            "bias_bound": round(total.bias_bound, 4),
+        }
+        for key, total in (totals if by else {(): totals}).items()
+    ]
+    if view.as_json:
+        print_json({"confidence": view.confidence, "groups": rows})
+        return
+    text = _write_rows([list(rows[0]), *(list(row.values()) for row in rows)], ",")
+    if view.target is None:
+        write_data(text)
+        return
+    view.target.write_text(text, encoding="utf-8", newline="\n")
+    out.print(f"Written to {view.target}: {len(rows)} totals with intervals.")
 
 
 def _print_accuracy(
-    question: str,
-    within: float | None,
-    epsilon: str | None,
-    confidence: float,
-    method: str,
-    *,
-    as_json: bool,
+    question: str, within: float | None, epsilon: str | None, method: str, view: View
 ) -> None:
     from tallyveil.cli.design import parse_query
     from tallyveil.errors import UsageError
     from tallyveil.exact import exact_rational
     from tallyveil.reading.precision import accuracy, chance_within, epsilon_for
 
-    query = parse_query(question)
+    query, confidence = parse_query(question), view.confidence
     if (within is None) == (epsilon is None):
         raise UsageError("Give either --within or --epsilon with --query.")
-    if epsilon is None and within is not None:
+    if within is not None:
         needed = epsilon_for(query, within, confidence, method)
+        reach, shown, amount = within, f"{needed:g}", needed
         chance = chance_within(query, needed, within, method)
-        said = (
-            f"Epsilon {needed:g} releases within {within:g} of the truth with probability "
-            f"{chance:.6f} or more, whatever the truth is; a smaller epsilon does not reach "
-            f"{confidence:g}."
-        )
-        found: dict[str, Any] = {"epsilon": needed, "within": within}
+        end = f"; a smaller epsilon does not reach {confidence:g}."
     else:
-        reach = accuracy(query, str(epsilon), confidence, method)
-        chance = chance_within(query, str(epsilon), reach, method)
-        said = (
-            f"Epsilon {epsilon} releases within {reach:g} of the truth with probability "
-            f"{chance:.6f} or more, whatever the truth is."
-        )
-        found = {"epsilon": float(exact_rational(str(epsilon))), "within": reach}
-    if as_json:
-        print_json({**found, "confidence": confidence, "probability": chance, "mechanism": method})
-    else:
-        out.print(said, markup=False)
+        shown, amount, end = str(epsilon), float(exact_rational(str(epsilon))), "."
+        reach = accuracy(query, shown, confidence, method)
+        chance = chance_within(query, shown, reach, method)
+    text = (
+        f"Epsilon {shown} releases within {reach:g} of the truth with probability "
+        f"{chance:.6f} or more, whatever the truth is{end}"
+    )
+    data = {"epsilon": amount, "within": reach, "confidence": confidence, "probability": chance}
+    answer({**data, "mechanism": method}, text, as_json=view.as_json)
+
+
+@dataclass(frozen=True)
+class Released:
+    """A released table and what separates its cells; a long one is read batch by batch."""
+
+    table: Table
+    delimiter: str
+
+    def read_numbers(self, column: str) -> Floats:
+        """Read the released numbers of a column, one for every row."""
+        import numpy as np
+
+        from tallyveil.errors import TableError
+
+        parts = [np.zeros(0)]
+        for batch in self.table.batches([column]):
+            codes = batch.codes(column)
+            try:
+                numbers = np.array([float(label) for label in codes.labels])
+            except ValueError:
+                rule = f"Column {column!r} must hold one released number in every row."
+                raise TableError(rule) from None
+            parts.append(numbers[codes.codes])
+        return np.concatenate(parts)
+
+    def write(self, added: Sequence[str], cells: Cells) -> Iterator[str]:
+        """Write the table as CSV with one line ending, piece by piece, with further columns."""
+        from tallyveil.errors import TableError
+
+        yield _write_rows([(*self.table.names, *added)], self.delimiter)
+        start = 0
+        for batch in self.table.batches():
+            columns = [batch.labels(name) for name in self.table.names]
+            if sum(sum(map(len, column)) for column in columns) > LONGEST_TEXT:
+                raise TableError("The labels are too long to be written as text.")
+            columns += cells(slice(start, start + batch.rows))
+            yield _write_rows(zip(*columns, strict=True), self.delimiter)
+            start += batch.rows
+
+
+def _write_rows(rows: Iterable[Sequence[Any]], delimiter: str) -> str:
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+@dataclass(frozen=True)
+class Source:
+    """What released the answers, and the release they are from if there is one.
+
+    `table` is the data file of the release, `column` the name of the answers, and `free` marks
+    the rows that are not structural zeros, if there are any.
+    """
+
+    mechanism: Mechanism
+    column: str | None
+    table: Path | None = None
+    record: ColumnRecord | None = None
+    adder: Adder | None = None
+    free: Mask | None = None
+
+    def list_options(self, confidence: float) -> dict[str, Any]:
+        """Return what `interpret` has to know of a release, besides its mechanism."""
+        if self.record is None:
+            return {}
+        from tallyveil.release.release import published_sets
+
+        sets = published_sets(self.record, self.mechanism, confidence)
+        return {"sets": sets, "open_end": True}
+
+    def estimate_total(self, values: Floats, confidence: float) -> Estimate | None:
+        """Estimate the total of the true answers; None where nothing is unbiased."""
+        import numpy as np
+
+        from tallyveil.errors import InfeasibleError
+        from tallyveil.reading.unbiased import estimate_total
+        from tallyveil.release import groups
+
+        record = self.record
+        try:
+            if record is None or self.adder is None or self.table is None:
+                return estimate_total(self.mechanism, values, confidence)
+            fitted, is_part = record.method.adds_up, len(values) < sum(record.histogram.rows)
+            if is_part and (record.at_most or record.method.by_group or fitted):
+                return None  # parts of such a column cannot be added
+            if not fitted:
+                return self.adder.add(values.astype(np.int64), confidence)
+            folder, name = self.table.parent, record.name
+            total: Estimate = groups.estimate_total(folder, confidence=confidence, column=name)
+            return total
+        except InfeasibleError:
+            return None
+
+
+def _read_source(path: Path, column: str | None, *, strict: bool) -> Source:
+    """Read what released the answers: a mechanism's file, or a release.
+
+    In a release that matched ranks after its draw, the certified file describes the draw
+    alone; there the mechanism of both steps is returned. If `strict`, the column must be one of
+    the release; else a release of one column may have been renamed.
+    """
+    from tallyveil.certified.files import read_mechanism
+    from tallyveil.errors import ArgumentError, UsageError
+    from tallyveil.mechanism import as_mechanism
+
+    folder = path if path.is_dir() else path.parent
+    if not (folder / "receipt.json").is_file():
+        return Source(as_mechanism(read_mechanism(path)), column)
+    from tallyveil.release.accuracy import WIDEST_PICTURE
+    from tallyveil.release.release import load_stage, published_mechanism, read_receipt
+    from tallyveil.release.totals import make_adder
+    from tallyveil.tables.published import read_published
+
+    receipt = read_receipt(folder)
+    table = folder / Path(receipt.table.file).name
+    columns = receipt.columns
+    if not path.is_dir():
+        columns = tuple(c for c in columns if c.counts_stage.file == path.name)
+    if not columns:
+        return Source(as_mechanism(read_mechanism(path)), column, table)
+    matches = [record for record in columns if record.name == column]
+    if not matches and (len(columns) > 1 or (strict and column is not None)):
+        names = ", ".join(record.name for record in columns)
+        raise UsageError(f"Give --column with one of the released columns of counts: {names}.")
+    record = (matches or list(columns))[0]
+    mechanism = published_mechanism(folder, record)
+    if mechanism is None:
+        rule = f"have at most {WIDEST_PICTURE} possible counts"
+        hint = "Without --released and --prior the whole column can be read."
+        raise ArgumentError("--column", rule, record.name, hint)
+    if record.method.keeps_distribution or record.at_most:
+        errors.print(MATCHED)
+    adder = make_adder(load_stage(folder, record.counts_stage), record.upper, record.matching)
+    free = None if receipt.zeros is None else receipt.zeros.find_free(read_published(table))
+    return Source(mechanism, column or record.name, table, record, adder, free)
+
+
+def _is_wide(folder: Path, column: str | None) -> bool:
+    """Return whether a column of a release has more possible counts than a matrix is built for."""
+    from tallyveil.release.accuracy import WIDEST_PICTURE
+    from tallyveil.release.release import read_receipt
+
+    columns = read_receipt(folder).columns
+    records = [record for record in columns if column in (None, record.name)]
+    return len(records) == 1 and records[0].upper + 1 > WIDEST_PICTURE
+
+
+def _require_likely(file: Path, *, large: bool) -> None:
+    """Refuse somebody else's table that is packed out of all proportion, unless it may be large.
+
+    A folder must be that of a release; the error says what else it is.
+    """
+    from tallyveil.errors import TableError
+    from tallyveil.release.release import plain_name, read_receipt
+    from tallyveil.tables.published import require_likely_rows
+    from tallyveil.tables.text import UnpackedError
+
+    if file.is_dir():
+        file /= plain_name(read_receipt(file).table.file)
+    if large:
+        return
+    try:
+        require_likely_rows(file)
+    except UnpackedError as problem:
+        raise TableError(f"{problem} If that is right, say --large.") from None
+
+
+def open_released(
+    file: Path, delimiter: str | None, encoding: str, folder: Path | None = None
+) -> Released:
+    """Open a released table; that of a release `folder` must be the one its receipt describes."""
+    from tallyveil.release.groups import require_described
+    from tallyveil.release.release import read_receipt
+    from tallyveil.tables.published import read_published
+
+    mark = "\t" if delimiter == "tab" else delimiter or _guess_delimiter(file)
+    table = read_published(file, mark, encoding)
+    if folder is not None:
+        require_described(table, read_receipt(folder))
+    return Released(table, mark)
+
+
+def _guess_delimiter(file: Path) -> str:
+    """Return the most frequent mark of the header; safe to guess, because a release is public."""
+    if file.suffix.lower() not in TEXT_ENDINGS or not file.is_file():
+        return ","
+    with file.open("rb") as text:
+        header = text.readline()
+    return max(",;\t", key=lambda mark: header.count(mark.encode()))

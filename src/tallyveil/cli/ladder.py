@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import example, note, out, print_json, text_table
+from tallyveil.cli.common import NO_LEDGER, answer, example, note, text_table
 from tallyveil.cli.options import make_options, takes_flags
 from tallyveil.cli.privatize import note_unreleased, publish_file
 
@@ -55,9 +55,9 @@ def command(
 ) -> None:
     """Release counts at several privacy levels at once, for readers trusted differently.
 
-    Whoever collects several levels learns no more than the least private one says, so the
+    Somebody with several levels learns no more than the least private one says, so the
     whole release costs the largest epsilon, not the sum. Every level is proved in exact
-    integers before anything is drawn, and gets a complete release folder of its own inside
+    integers before anything is drawn, and gets a complete release folder inside
     --out, for its readers.
     """
     from tallyveil.errors import UsageError
@@ -73,26 +73,22 @@ def command(
     if options.out is None or not (options.count or options.by):
         raise UsageError("With a FILE, name the column with --count and the folder with --out.")
     if options.ledger is None:
-        note("No ledger: other releases of this data are not tracked.")
+        note(f"{NO_LEDGER.capitalize()}.")
     releases, unreleased = publish_file(str(file), options)
     note_unreleased(unreleased)
     receipts = [release.receipt for release in releases]
-    levels = [receipt.columns[0].epsilon for receipt in receipts]
-    reach = [_reach(column.upper, column.epsilon) for r in receipts for column in r.columns[:1]]
-    result: dict[str, Any] = {"out": str(options.out)}
-    if json:
-        result["receipts"] = [receipt.to_dict() for receipt in receipts]
-    _report(levels, receipts[0].epsilon, reach, result, json)
-    if not json:
-        out.print(
-            f"Written to {options.out}: hand each level's folder to its readers. "
-            f"Check all of them with: tallyveil check {options.out}",
-            markup=False,
-        )
+    columns = [receipt.columns[0] for receipt in receipts]
+    levels, upper = [column.epsilon for column in columns], columns[0].upper
+    data = {"out": options.out, "receipts": [receipt.to_dict() for receipt in receipts]}
+    text = (
+        f"Written to {options.out}: hand each level's folder to its readers. "
+        f"Check all of them with: tallyveil check {options.out}"
+    )
+    _report(levels, upper, receipts[0].epsilon, data, text, as_json=json)
 
 
 def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
-    """One count, without a table: debited, drawn and printed."""
+    """Release one count without a table: debit it, draw and print."""
     from tallyveil.budget.entries import Debit, Stage
     from tallyveil.certified.ladder import Ladder
     from tallyveil.errors import UsageError
@@ -108,12 +104,10 @@ def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
         raise UsageError("--value must be a count: 0 or more.")
     account = open_account(options)
     request = check_options(options, array=True)
-    (column,) = request.columns
-    upper = column.upper or 0
+    upper = request.columns[0].upper or 0
     ladder = Ladder(Query.count(upper), request.levels)
-    reach = [_reach(upper, epsilon) for epsilon in ladder.epsilons]
     if account is None:
-        note("No ledger: other releases of this data are not tracked.")
+        note(f"{NO_LEDGER.capitalize()}.")
     else:
         ledger, dataset = account
         debit = Debit(
@@ -123,44 +117,46 @@ def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
             command=shlex.join(_hide_value(sys.argv)),
         )
         ledger.debit(dataset, debit)
-    released = ladder.release(min(value, upper)).tolist()
-    _report(ladder.epsilons, ladder.exact_epsilon, reach, {"released": released}, as_json)
+    data = {"released": ladder.release(min(value, upper)).tolist()}
+    _report(ladder.epsilons, upper, ladder.exact_epsilon, data, as_json=as_json)
 
 
 def _hide_value(words: Sequence[str]) -> list[str]:
-    """The command line without the true count."""
-    shown, hide = [], False
-    for word in words:
-        shown.append("(hidden)" if hide else word)
-        hide = word == "--value"
-    return ["--value=(hidden)" if word.startswith("--value=") else word for word in shown]
-
-
-def _reach(upper: int, epsilon: Fraction) -> float:
-    from tallyveil.query import Query
-    from tallyveil.reading.precision import accuracy
-
-    return accuracy(Query.count(upper), epsilon)
+    """Return the command line without the true count."""
+    pairs = zip(["", *words], words, strict=False)
+    hidden = ["(hidden)" if before == "--value" else word for before, word in pairs]
+    return ["--value=(hidden)" if word.startswith("--value=") else word for word in hidden]
 
 
 def _report(
     epsilons: Sequence[Fraction],
+    upper: int,
     cost: Fraction,
-    reach: Sequence[float],
-    result: dict[str, Any],
+    data: dict[str, Any],
+    text: str = "",
+    *,
     as_json: bool,
 ) -> None:
-    levels = [float(epsilon) for epsilon in epsilons]
-    if as_json:
-        exact = [str(epsilon) for epsilon in epsilons]
-        facts = {"epsilons": levels, "epsilons_exact": exact, "within_95": list(reach)}
-        print_json({**result, **facts, "cost": float(cost), "verified": True})
-        return
-    given = result.get("released")
-    header = ("level", "epsilon", "within (95 %)", *(["released"] if given is not None else []))
-    rows = [
-        (str(at), f"{epsilon:g}", f"{within:g}", *([str(given[at - 1])] if given else []))
-        for at, (epsilon, within) in enumerate(zip(levels, reach, strict=True), start=1)
-    ]
-    out.print(text_table(header, rows), markup=False)
-    out.print(f"\nAll levels together cost epsilon {float(cost):g} for one person.", markup=False)
+    """Print every level: its epsilon, how close it comes and, of one value, what is released."""
+    from tallyveil.query import Query
+    from tallyveil.reading.precision import accuracy
+
+    reach = [accuracy(Query.count(upper), epsilon) for epsilon in epsilons]
+    released = data.get("released")
+    columns = {
+        "level": range(1, len(epsilons) + 1),
+        "epsilon": [f"{float(epsilon):g}" for epsilon in epsilons],
+        "within (95%)": [f"{within:g}" for within in reach],
+        **({} if released is None else {"released": released}),
+    }
+    rows = [list(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    table = text_table(list(columns), rows)
+    total = f"\nAll levels together cost epsilon {float(cost):g} for one person."
+    facts = {
+        "epsilons": [float(epsilon) for epsilon in epsilons],
+        "epsilons_exact": [str(epsilon) for epsilon in epsilons],
+        "within_95": reach,
+        "cost": float(cost),
+        "verified": True,
+    }
+    answer({**data, **facts}, "\n".join(filter(None, [table, total, text])), as_json=as_json)

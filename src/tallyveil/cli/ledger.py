@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -13,14 +14,16 @@ from tallyveil.cli.common import (
     HelpCommand,
     HelpGroup,
     JsonOption,
+    answer,
     example,
     fail,
-    out,
     print_json,
     text_table,
 )
 
 __all__ = ["app"]
+
+Function = TypeVar("Function", bound=Callable[..., None])
 
 app = typer.Typer(
     cls=HelpGroup,
@@ -44,10 +47,12 @@ MaybeDataset = Annotated[
 ]
 
 
-@app.command(
-    cls=HelpCommand,
-    epilog=example("tallyveil ledger init --ledger budget.db --dataset cases --epsilon 2"),
-)
+def _command(*examples: str) -> Callable[[Function], Function]:
+    """Make a function a command whose help ends with examples."""
+    return app.command(cls=HelpCommand, epilog=example(*examples))
+
+
+@_command("tallyveil ledger init --ledger budget.db --dataset cases --epsilon 2")
 def init(
     ledger: LedgerOption,
     dataset: DatasetOption,
@@ -70,18 +75,12 @@ def init(
     total, slack = exact_epsilon(epsilon), exact_delta(delta)
     book = Ledger.create(ledger)
     account = book.open(dataset, total, slack, accounting)
-    if as_json:
-        print_json(account.to_dict())
-        return
     with_delta = f" and delta {delta}" if slack else ""
-    place = book.store.name
-    out.print(f"Opened {dataset!r} in {place} with epsilon {epsilon}{with_delta}.", markup=False)
+    text = f"Opened {dataset!r} in {book.store.name} with epsilon {epsilon}{with_delta}."
+    answer(account.to_dict(), text, as_json=as_json)
 
 
-@app.command(
-    cls=HelpCommand,
-    epilog=example("tallyveil ledger plan --ledger budget.db --dataset cases --stages 100"),
-)
+@_command("tallyveil ledger plan --ledger budget.db --dataset cases --stages 100")
 def plan(
     ledger: LedgerOption,
     dataset: DatasetOption,
@@ -117,20 +116,18 @@ def plan(
     else:
         places = _read_plan(epsilons or "")
     account = book.plan(dataset, places)
-    if as_json:
-        print_json(account.to_dict() | {"epsilons_exact": [str(place) for place in places]})
-        return
     largest, added = shown_rational(max(places)), shown_rational(sum(places, Fraction(0)))
-    out.print(
+    text = (
         f"Planned {len(places):,} stages of up to epsilon {largest} for {dataset!r}. Added up they "
         f"have epsilon {added}; together they keep epsilon {shown_rational(account.epsilon)} with "
-        f"delta {shown_rational(account.delta)}.",
-        markup=False,
+        f"delta {shown_rational(account.delta)}."
     )
+    exact = [str(place) for place in places]
+    answer(account.to_dict() | {"epsilons_exact": exact}, text, as_json=as_json)
 
 
 def _read_plan(text: str) -> list[Fraction]:
-    """Epsilons written as 0.1x12,0.5."""
+    """Read epsilons written as 0.1x12,0.5."""
     from tallyveil.budget.accounting import MOST_SHARED
     from tallyveil.errors import ArgumentError
     from tallyveil.exact import exact_epsilon
@@ -147,88 +144,66 @@ def _read_plan(text: str) -> list[Fraction]:
     return places
 
 
-@app.command(cls=HelpCommand, epilog=example("tallyveil ledger show --ledger budget.db"))
+@_command("tallyveil ledger show --ledger budget.db")
 def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False) -> None:
-    """What every dataset may spend, has spent, and has left."""
+    """Show what every dataset may spend, has spent, and has left."""
     from tallyveil.budget.entries import shown_rational
     from tallyveil.budget.ledger import Ledger
 
     book = Ledger(ledger)
     accounts = book.accounts() if dataset is None else [book.account(dataset)]
-    if as_json:
-        print_json([account.to_dict() for account in accounts])
-        return
     header = ("dataset", "accounting", "epsilon", "delta", "spent", "remaining", "debits", "state")
-    rows = [
-        (
-            a.dataset,
-            a.accounting,
-            shown_rational(a.epsilon),
-            shown_rational(a.delta),
-            shown_rational(a.spent_epsilon),
-            shown_rational(a.remaining_epsilon),
-            str(a.debits),
-            "closed" if a.closed else "open",
-        )
-        for a in accounts
-    ]
-    out.print(text_table(header, rows), markup=False)
+    rows = []
     for account in accounts:
-        if account.places is not None:
-            out.print(f"\n{_describe_places(account)}", markup=False)
+        amounts = (account.epsilon, account.delta, account.spent_epsilon, account.remaining_epsilon)
+        state = "closed" if account.closed else "open"
+        shown = (*map(shown_rational, amounts), str(account.debits), state)
+        rows.append((account.dataset, account.accounting, *shown))
+    planned = [_describe_places(account) for account in accounts if account.places is not None]
+    text = "\n\n".join([text_table(header, rows), *planned])
+    answer([account.to_dict() for account in accounts], text, as_json=as_json)
 
 
 def _describe_places(account: Any) -> str:
-    """The free places of a plan, in words."""
+    """Describe the free places of a plan."""
     from tallyveil.budget.entries import shown_rational
 
     name, taken = repr(account.dataset), account.planned - len(account.places)
     if not account.planned:
         return f"{name} has no plan yet: make one with tallyveil ledger plan."
     counted = Counter(account.places).items()
-    listed = ", ".join(f"{many:,} of epsilon {shown_rational(one)}" for one, many in counted)
+    listed = ", ".join(
+        f"{many:,} of epsilon {shown_rational(epsilon)}" for epsilon, many in counted
+    )
     return (
         f"{name} has a plan of {account.planned:,} places, of which {taken:,} are taken. Free: "
         f"{listed or 'none'}. Every stage of a release takes one; 'remaining' is the largest."
     )
 
 
-@app.command(
-    cls=HelpCommand,
-    epilog=example("tallyveil ledger history --ledger budget.db --dataset cases --json"),
-)
+@_command("tallyveil ledger history --ledger budget.db --dataset cases --json")
 def history(
     ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False
 ) -> None:
-    """Every debit, oldest first."""
+    """List every debit, oldest first."""
     from tallyveil.budget.entries import shown_rational
     from tallyveil.budget.ledger import Ledger
 
     entries = Ledger(ledger).history(dataset)
-    if as_json:
-        print_json([entry.to_dict() for entry in entries])
-        return
     header = ("entry", "time", "dataset", "columns", "epsilon", "who")
-    rows: list[Any] = [
-        (
-            str(e.sequence),
-            e.body["time"][:19],
-            e.dataset,
-            ", ".join(e.body["columns"]),
-            shown_rational(e.epsilon),
-            e.body["who"],
-        )
-        for e in entries
-    ]
-    out.print(text_table(header, rows) if rows else "No debits yet.", markup=False)
+    rows = []
+    for entry in entries:
+        body, epsilon = entry.body, shown_rational(entry.epsilon)
+        columns = ", ".join(body["columns"])
+        time, who = body["time"][:19], body["who"]
+        rows.append((str(entry.sequence), time, entry.dataset, columns, epsilon, who))
+    text = text_table(header, rows) if rows else "No debits yet."
+    answer([entry.to_dict() for entry in entries], text, as_json=as_json)
 
 
-@app.command(
-    cls=HelpCommand,
-    epilog=example(
-        "tallyveil ledger verify --ledger budget.db",
-        "tallyveil ledger verify --ledger budget.db --release release/",
-    ),
+@_command(
+    "tallyveil ledger verify --ledger budget.db",
+    "tallyveil ledger verify --ledger budget.db --release release/",
 )
 def verify(
     ledger: LedgerOption,
@@ -249,43 +224,37 @@ def verify(
         if as_json:
             print_json({"ok": False, "reason": str(problem)})
         raise typer.Exit(1 if as_json else fail(str(problem))) from problem
-    if as_json:
-        found = {} if entry is None else {"entry": entry.sequence}
-        print_json({"ok": True, "entries": length, "digest": digest, **found})
-        return
-    out.print(f"The ledger holds: {length} entries, last digest {digest}.", markup=False)
+    data = {"ok": True, "entries": length, "digest": digest}
+    text = f"The ledger holds: {length} entries, last digest {digest}."
     if entry is not None:
-        out.print(
-            f"Found: entry {entry.sequence} of {entry.dataset!r} is the debit of this release. To "
-            "compare amounts, columns and mechanisms as well: tallyveil check FOLDER --ledger "
-            "FILE --dataset NAME",
-            markup=False,
+        data["entry"] = entry.sequence
+        text += (
+            f"\nFound: entry {entry.sequence} of {entry.dataset!r} is the debit of this release. "
+            "To compare amounts, columns and mechanisms as well: tallyveil check FOLDER --ledger "
+            "FILE --dataset NAME"
         )
+    answer(data, text, as_json=as_json)
 
 
 def _require_entry(book: Any, release: Path) -> Any:
-    """The entry that a receipt names; raise a `LedgerError` if the ledger does not hold it."""
+    """Return the entry that a receipt names; raise a `LedgerError` if there is none."""
     from tallyveil.errors import LedgerError
     from tallyveil.release.release import read_receipt
 
     named = read_receipt(release).ledger
     if named is None:
         raise LedgerError("The release was not entered in any ledger.")
-    found = [entry for entry in book.history(named.dataset) if entry.digest == named.digest]
-    if not found or found[0].sequence != named.entry:
-        raise LedgerError("The ledger does not hold the entry that the release names.")
-    return found[0]
+    for entry in book.history(named.dataset):
+        if entry.digest == named.digest and entry.sequence == named.entry:
+            return entry
+    raise LedgerError("The ledger does not hold the entry that the release names.")
 
 
-@app.command(
-    cls=HelpCommand, epilog=example("tallyveil ledger close --ledger budget.db --dataset cases")
-)
+@_command("tallyveil ledger close --ledger budget.db --dataset cases")
 def close(ledger: LedgerOption, dataset: DatasetOption, as_json: JsonOption = False) -> None:
     """Refuse every later debit of a dataset, for good."""
     from tallyveil.budget.ledger import Ledger
 
     account = Ledger(ledger).close(dataset)
-    if as_json:
-        print_json(account.to_dict())
-    else:
-        out.print(f"Closed {dataset!r}. It can never be debited again.", markup=False)
+    text = f"Closed {dataset!r}. It can never be debited again."
+    answer(account.to_dict(), text, as_json=as_json)

@@ -18,31 +18,20 @@ import typer
 if TYPE_CHECKING:
     from tallyveil.release.options import ReleaseOptions
 
-__all__ = [
-    "FLAGS",
-    "Flag",
-    "make_options",
-    "spell_for_command",
-    "spell_message",
-    "suggest_flag",
-    "takes_flags",
-]
+__all__ = ["make_options", "spell_message", "suggest_flag", "takes_flags"]
 
-BASIC, MICRODATA, PRIVACY, TOTALS, FILES = (
-    *("Most releases need only these", "Microdata", "Privacy and method"),
-    *("Totals", "Files"),
-)
-KINDS: Mapping[str, Any] = {"text": str, "many": list[str], "number": float, "whole": int}
+BASIC = "Most releases need only these"
+MICRODATA, PRIVACY, TOTALS, FILES = ("Microdata", "Privacy and method", "Totals", "Files")
+MANY = list[str]
 
 
 class Flag(NamedTuple):
-    """A flag: the key of a request that it sets, or the name of a command's own parameter."""
+    """A flag: the key of a request that it sets, or "" for a parameter of the command itself."""
 
     key: str
     name: str
-    kind: str
-    metavar: str
-    help: str
+    kind: Any
+    metavar: str | None
     panel: str
 
     @property
@@ -52,145 +41,82 @@ class Flag(NamedTuple):
 
 
 FLAGS = (
-    Flag("count", "--count", "many", "COLUMN", "Count column to protect. Repeatable.", BASIC),
-    Flag(
-        *("keep", "--keep", "many", "COLUMN"),
-        "Public column to release unchanged. Repeatable, or 'all'. Other columns are not released.",
-        BASIC,
-    ),
-    Flag(
-        *("upper", "--upper", "many", "N"),
-        "Largest count to release; larger counts are top-coded. Take it from public knowledge, "
-        "never from the data. [default: 1,000,000,000]",
-        BASIC,
-    ),
-    Flag(
-        *("epsilon", "--epsilon", "many", "E"),
-        "Privacy loss of each count column. Smaller is more private.",
-        BASIC,
-    ),
-    Flag(
-        *("hierarchy", "--hierarchy", "text", "COLUMNS"),
-        "Also release totals by these columns, coarse to fine, e.g. state,county. Rows add up to "
-        "them exactly. Needs --upper.",
-        BASIC,
-    ),
-    Flag(
-        *("by", "--by", "many", "COLUMN"),
-        "Microdata: count records by this column. Repeatable.",
-        BASIC,
-    ),
-    Flag(
-        *("categories", "--categories", "many", "LIST"),
-        "Microdata: every category to release, as a file or a,b,c. With several --by columns: "
-        "COLUMN=a,b,c. Repeatable.",
-        BASIC,
-    ),
-    Flag("out", "--out", "text", "FOLDER", "Release folder to create.", BASIC),
-    Flag(
-        "ledger", "--ledger", "text", "FILE", "Ledger to debit: a file or postgresql://...", BASIC
-    ),
-    Flag("dataset", "--dataset", "text", "NAME", "Dataset to debit in the ledger.", BASIC),
-    Flag(
-        *("", "--dry-run", "switch", ""),
-        "Show cost and expected accuracy. Reads no count, spends nothing.",
-        BASIC,
-    ),
-    Flag(
-        *("microdata.where", "--where", "many", "CONDITION"),
-        "Count only matching records, e.g. 'age >= 18'. Repeatable.",
-        MICRODATA,
-    ),
-    Flag(
-        *("microdata.bins", "--bins", "many", "COLUMN=LIMITS"),
-        "Count by ranges of a number, e.g. age=0,18,65. Repeatable.",
-        MICRODATA,
-    ),
-    Flag(
-        *("microdata.other", "--other", "text", "NAME"),
-        "Category for all values not in --categories.",
-        MICRODATA,
-    ),
-    Flag(
-        *("unit.id_column", "--id-column", "text", "COLUMN"),
-        "Column that identifies a person; at most --contributions records of each person are "
-        "counted, chosen at random. Never released.",
-        MICRODATA,
-    ),
-    Flag(
-        *("budget.accuracy", "--within", "number", "K"),
-        "Instead of --epsilon: choose it so that released counts are within K of the true counts "
-        "with 95% probability.",
-        PRIVACY,
-    ),
-    Flag(
-        *("unit.kind", "--unit", "text", "UNIT"),
-        "Protect one person or one event. [default: person]",
-        PRIVACY,
-    ),
-    Flag(
-        *("unit.contributions", "--contributions", "whole", "N"),
-        "Times one person is counted in each column. Multiplies the cost. [default: 1]",
-        PRIVACY,
-    ),
-    Flag(
-        *("method", "--method", "text", "METHOD"),
-        "preserve (keeps the distribution of counts), geometric (plain noise), fair, design, a "
-        "mechanism file, or auto. [default: auto]",
-        PRIVACY,
-    ),
-    Flag(
-        *("priority", "--priority", "text", "WHAT"),
-        "What matters most to preserve: distribution, balanced, counts, or a number (how much cell "
-        "error one unit of distribution error is worth).",
-        PRIVACY,
-    ),
-    Flag(
-        *("margins", "--margins", "text", "COLUMNS"),
-        "Also release crossing margins, e.g. age+sex,education.",
-        TOTALS,
-    ),
-    Flag(
-        *("counts.allow_totals", "--allow-totals", "switch", ""),
-        "Accept rows labelled Total; you assert that nobody is counted twice.",
-        TOTALS,
-    ),
-    Flag("source.sheet_name", "--sheet", "text", "NAME", "Sheet of a workbook.", FILES),
-    Flag(
-        *("source.delimiter", "--delimiter", "text", "CHAR"),
-        "Character between cells, or 'tab'.",
-        FILES,
-    ),
-    Flag(
-        *("source.na_values", "--missing", "many", "CODE"),
-        "Code of a missing count, e.g. '*'. Rows with it are not released; which rows these are "
-        "must be public. Repeatable.",
-        FILES,
-    ),
-    Flag(
-        *("output.format", "--format", "text", "FORMAT"),
-        "csv or parquet. [default: parquet for Parquet files, else csv]",
-        FILES,
-    ),
-    Flag(
-        *("", "--save-request", "text", "FILE"),
-        "Write these options to a request file for 'tallyveil run'.",
-        FILES,
-    ),
-    Flag(
-        *("output.confidential_report", "--confidential-report", "text", "FILE"),
-        "Write a comparison with the true counts. Keep it secret.",
-        FILES,
-    ),
-    Flag(
-        *("", "--set", "many", "KEY=VALUE"),
-        "Any other key of a request file, e.g. about.title='Cases 2026', method.weights=1,4,1. "
-        "Repeatable.",
-        FILES,
-    ),
-    Flag("", "--json", "switch", "", "Print JSON.", FILES),
+    Flag("count", "--count", MANY, "COLUMN", BASIC),
+    Flag("keep", "--keep", MANY, "COLUMN", BASIC),
+    Flag("upper", "--upper", MANY, "N", BASIC),
+    Flag("epsilon", "--epsilon", MANY, "E", BASIC),
+    Flag("hierarchy", "--hierarchy", str, "COLUMNS", BASIC),
+    Flag("by", "--by", MANY, "COLUMN", BASIC),
+    Flag("categories", "--categories", MANY, "LIST", BASIC),
+    Flag("out", "--out", str, "FOLDER", BASIC),
+    Flag("ledger", "--ledger", str, "FILE", BASIC),
+    Flag("dataset", "--dataset", str, "NAME", BASIC),
+    Flag("", "--dry-run", bool, None, BASIC),
+    Flag("microdata.where", "--where", MANY, "CONDITION", MICRODATA),
+    Flag("microdata.bins", "--bins", MANY, "COLUMN=LIMITS", MICRODATA),
+    Flag("microdata.other", "--other", str, "NAME", MICRODATA),
+    Flag("unit.id_column", "--id-column", str, "COLUMN", MICRODATA),
+    Flag("budget.accuracy", "--within", float, "K", PRIVACY),
+    Flag("unit.kind", "--unit", str, "UNIT", PRIVACY),
+    Flag("unit.contributions", "--contributions", int, "N", PRIVACY),
+    Flag("method", "--method", str, "METHOD", PRIVACY),
+    Flag("priority", "--priority", str, "WHAT", PRIVACY),
+    Flag("margins", "--margins", str, "COLUMNS", TOTALS),
+    Flag("counts.allow_totals", "--allow-totals", bool, None, TOTALS),
+    Flag("source.sheet_name", "--sheet", str, "NAME", FILES),
+    Flag("source.delimiter", "--delimiter", str, "CHAR", FILES),
+    Flag("source.na_values", "--missing", MANY, "CODE", FILES),
+    Flag("output.format", "--format", str, "FORMAT", FILES),
+    Flag("", "--save-request", str, "FILE", FILES),
+    Flag("output.confidential_report", "--confidential-report", str, "FILE", FILES),
+    Flag("", "--set", MANY, "KEY=VALUE", FILES),
+    Flag("", "--json", bool, None, FILES),
 )
 """The flags of `tallyveil privatize`, in the order of its help page."""
+
+HELP = {
+    "--count": "Count column to protect. Repeatable.",
+    "--keep": "Public column to release unchanged. Repeatable, or 'all'. Other columns are not "
+    "released.",
+    "--upper": "Largest count to release; larger counts are top-coded. Take it from public "
+    "knowledge, never from the data. [default: 1,000,000,000]",
+    "--epsilon": "Privacy loss of each count column. Smaller is more private.",
+    "--hierarchy": "Also release totals by these columns, coarse to fine, e.g. state,county. Rows "
+    "add up to them exactly. Needs --upper.",
+    "--by": "Microdata: count records by this column. Repeatable.",
+    "--categories": "Microdata: every category to release, as a file or a,b,c. With several --by "
+    "columns: COLUMN=a,b,c. Repeatable.",
+    "--out": "Release folder to create.",
+    "--ledger": "Ledger to debit: a file or postgresql://...",
+    "--dataset": "Dataset to debit in the ledger.",
+    "--dry-run": "Show cost and expected accuracy. Reads no count, spends nothing.",
+    "--where": "Count only matching records, e.g. 'age >= 18'. Repeatable.",
+    "--bins": "Count by ranges of a number, e.g. age=0,18,65. Repeatable.",
+    "--other": "Category for all values not in --categories.",
+    "--id-column": "Column that identifies a person; at most --contributions records of each "
+    "person are counted, chosen at random. Never released.",
+    "--within": "Instead of --epsilon: choose it so that released counts are within K of the true "
+    "counts with 95% probability.",
+    "--unit": "Protect one person or one event. [default: person]",
+    "--contributions": "Times one person is counted in each column. Multiplies the cost. "
+    "[default: 1]",
+    "--method": "preserve (keeps the distribution of counts), geometric (plain noise), fair, "
+    "design, a mechanism file, or auto. [default: auto]",
+    "--priority": "What matters most to preserve: distribution, balanced, counts, or a number (how "
+    "much cell error one unit of distribution error is worth).",
+    "--margins": "Also release crossing margins, e.g. age+sex,education.",
+    "--allow-totals": "Accept rows labelled Total; you assert that nobody is counted twice.",
+    "--sheet": "Sheet of a workbook.",
+    "--delimiter": "Character between cells, or 'tab'.",
+    "--missing": "Code of a missing count, e.g. '*'. Rows with it are not released; which rows "
+    "these are must be public. Repeatable.",
+    "--format": "csv or parquet. [default: parquet for Parquet files, else csv]",
+    "--save-request": "Write these options to a request file for 'tallyveil run'.",
+    "--confidential-report": "Write a comparison with the true counts. Keep it secret.",
+    "--set": "Any other key of a request file, e.g. about.title='Cases 2026', "
+    "method.weights=1,4,1. Repeatable.",
+    "--json": "Print JSON.",
+}
 
 METHOD_FLAGS = {"hierarchy": "columns", "margins": "columns", "priority": "priority"}
 """Flags that set a key of a method, which they choose as well."""
@@ -208,15 +134,15 @@ def takes_flags(
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def call(**given: Any) -> None:
-            keys = {flag.key: given.pop(flag.parameter) for flag in offered if flag.key}
-            settings = given.pop("set", None) or ()
-            command(request=_gather(keys), settings=settings, **given)
+        def call(**values: Any) -> None:
+            keys = {flag.key: values.pop(flag.parameter) for flag in offered if flag.key}
+            settings = values.pop("set", None) or ()
+            command(request=_gather(keys), settings=settings, **values)
 
-        own = inspect.signature(command, eval_str=True).parameters
-        named = {flag.parameter for flag in offered}
-        first = [p for p in own.values() if p.name not in {*named, "request", "settings"}]
-        options = (_make_parameter(flag, flag.name in required, names) for flag in offered)
+        signature = inspect.signature(command, eval_str=True).parameters
+        replaced = {"request", "settings", *(flag.parameter for flag in offered)}
+        first = [p for p in signature.values() if p.name not in replaced]
+        options = (_make_parameter(flag, flag.name in required, not names) for flag in offered)
         parameters = [*first, *options]
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -225,20 +151,20 @@ def takes_flags(
     return decorate
 
 
-def _make_parameter(flag: Flag, required: bool, names: Collection[str]) -> inspect.Parameter:
-    heading = None if names else flag.panel
-    words = flag.help.partition(" [default")[0] if required else flag.help
-    panel: Any = {"rich_help_panel": heading, "help": words, "show_default": False}
-    if flag.kind == "switch":
-        kind, default = bool, False
-    else:
-        kind, default = KINDS[flag.kind] if required else KINDS[flag.kind] | None, None
-        panel["metavar"] = flag.metavar
+def _make_parameter(flag: Flag, required: bool, panels: bool) -> inspect.Parameter:
+    words = HELP[flag.name].partition(" [default")[0] if required else HELP[flag.name]
+    option: Any = typer.Option(
+        flag.name,
+        help=words,
+        metavar=flag.metavar,
+        rich_help_panel=flag.panel if panels else None,
+        show_default=False,
+    )
+    default = inspect.Parameter.empty if required else False if flag.kind is bool else None
+    kind = flag.kind | None if default is None else flag.kind
+    keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(
-        flag.parameter,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if required else default,
-        annotation=Annotated[kind, typer.Option(flag.name, **panel)],
+        flag.parameter, keyword, default=default, annotation=Annotated[kind, option]
     )
 
 
@@ -300,8 +226,6 @@ def _put(request: dict[str, Any], key: str, value: Any) -> None:
 
 def _read_texts(request: dict[str, Any]) -> dict[str, Any]:
     """Read the texts of --set as what their keys hold: whole numbers, numbers, True or False."""
-    if not any(isinstance(value, Mapping) for value in request.values()):
-        return request
     from tallyveil.release.methods.registry import find_method
     from tallyveil.release.options import SECTIONS
     from tallyveil.structs import read_text
@@ -309,17 +233,14 @@ def _read_texts(request: dict[str, Any]) -> dict[str, Any]:
     kinds: dict[str, Any] = dict(SECTIONS)
     if isinstance(method := request.get("method"), Mapping):
         kinds["method"] = find_method(str(method.get("name", "auto")))
-    return {
-        section: {
-            key: read_text(kinds[section], key, value)
-            if isinstance(value, str) and (section, key) != ("method", "name")
-            else value
-            for key, value in inner.items()
-        }
-        if section in kinds and isinstance(inner, Mapping)
-        else inner
-        for section, inner in request.items()
-    }
+    for section, kind in kinds.items():
+        keys = request.get(section)
+        if not isinstance(keys, Mapping):
+            continue
+        for key, value in keys.items():
+            if isinstance(value, str) and (section, key) != ("method", "name"):
+                request[section] = request[section] | {key: read_text(kind, key, value)}
+    return request
 
 
 def make_options(request: Mapping[str, Any], settings: Sequence[str] = ()) -> ReleaseOptions:
@@ -336,44 +257,37 @@ KEY = re.compile(r"(?<!Got )(?<!olumn )(?<!method )(?<!key )'([a-z_]+(?:\.[a-z_]
 SETTING = re.compile(r"(?<![\w'.])([a-z_]+(?:\.[a-z_]+)?)=('[^']*'|\w+)")
 
 
-def spell_message(message: str, flags: Mapping[str, str], *, every: bool = True) -> str:
-    """Spell the keys that a message quotes as a command's `flags`, or for its --set.
+def spell_message(message: str, names: Collection[str] = (), *, every: bool = True) -> str:
+    """Spell the keys that a message quotes as flags of a command, or for its --set.
 
-    Unless `every` one is a key, only dotted ones, assignments and those after "with" are: others
-    may be columns.
+    The command offers the flags in `names`, by default all of `privatize`. Unless `every` quoted
+    name is a key, only dotted ones, assignments and those after "with" are: others may be columns.
 
-    >>> spell_message("Use keep='all', or counts.allow_totals=True.", {"keep": "--keep"})
-    'Use --keep all, or --set counts.allow_totals=true.'
+    >>> spell_message("Use keep='all', or counts.allow_duplicates=True.")
+    'Use --keep all, or --set counts.allow_duplicates=true.'
     """
+    offered = (flag for flag in FLAGS if flag.key and (not names or flag.name in names))
+    flags = {flag.key: flag.name for flag in offered} | {"method.priority": "--priority"}
     words, command, rest = message.partition(": tallyveil ")
     paths = _list_paths()
 
-    def name(found: re.Match[str]) -> str:
-        path = found[1] if found[1] in paths.values() else paths.get(found[1], "")
-        is_advice = found.string[: found.start()].endswith("with ")
-        if not (every or is_advice or "." in found[1] or "=" in found[0]):
-            return found[0]
-        known = flags.get(path) or flags.get(found[1])
-        return known or (f"--set {path}" if path else found[0])
+    def name(match: re.Match[str]) -> str:
+        path = match[1] if match[1] in paths.values() else paths.get(match[1], "")
+        is_advice = match.string[: match.start()].endswith("with ")
+        if not (every or is_advice or "." in match[1] or "=" in match[0]):
+            return match[0]
+        flag = flags.get(path) or flags.get(match[1])
+        return flag or (f"--set {path}" if path else match[0])
 
-    def assign(found: re.Match[str]) -> str:
-        shown, value = name(found), found[2].strip("'")
-        if shown == found[0]:
+    def assign(match: re.Match[str]) -> str:
+        shown, value = name(match), match[2].strip("'")
+        is_setting, is_switch = shown.startswith("--set "), value in ("True", "False")
+        if shown == match[0] or (is_switch and not is_setting):
             return shown
-        if value in ("True", "False"):
-            return shown if not shown.startswith("--set ") else f"{shown}={value.lower()}"
-        value = shlex.quote(value)
-        return f"{shown}={value}" if shown.startswith("--set ") else f"{shown} {value}"
+        value = value.lower() if is_switch else shlex.quote(value)
+        return f"{shown}{'=' if is_setting else ' '}{value}"
 
     return KEY.sub(name, SETTING.sub(assign, words)) + command + rest
-
-
-def spell_for_command(message: str, names: Collection[str] = (), *, every: bool = True) -> str:
-    """Spell a message for a command with these flags, by default all of `privatize`."""
-    offered = (flag for flag in FLAGS if flag.key and (not names or flag.name in names))
-    flags = {flag.key: flag.name for flag in offered}
-    flags |= {f"method.{key}": f"--{flag}" for flag, key in METHOD_FLAGS.items() if key == flag}
-    return spell_message(message, flags, every=every)
 
 
 def suggest_flag(name: str, flags: Sequence[str], *, every_key: bool = True) -> str:

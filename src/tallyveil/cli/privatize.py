@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import example, note, out, print_json, progress
-from tallyveil.cli.options import make_options, spell_for_command, takes_flags
+from tallyveil.cli.common import NO_LEDGER, example, note, one_line, out, print_json, progress
+from tallyveil.cli.options import make_options, spell_message, takes_flags
 
 if TYPE_CHECKING:
     from tallyveil.release.options import ReleaseOptions
     from tallyveil.release.plan import ReleasePlan
+    from tallyveil.release.receipt import ColumnRecord, Receipt
     from tallyveil.release.release import Release
 
 __all__ = ["EXAMPLE", "RUN_EXAMPLE", "command", "note_unreleased", "publish_file", "run_request"]
+
+WIDTH, INDENT = 98, " " * 11
+MOST_SHOWN = 12
+"""Columns that are listed by name."""
+
+SHOWN_COUNTS = (0, 10)
+"""True counts whose intervals the summary states."""
 
 EXAMPLE = example(
     "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 --out release",
@@ -42,7 +51,7 @@ def _show_keys(shown: bool) -> None:
         for name, text in describe_fields(kind).items():
             lines.setdefault(f"{section}.{name}", text)
     for key, text in lines.items():
-        out.print(f"{key}\n    {text}", markup=False)
+        out.print(f"{key}\n    {text}")
     raise typer.Exit
 
 
@@ -65,8 +74,19 @@ def command(
     (postgresql://USER@HOST/NAME or duckdb:FILE); - reads standard input.
     """
     options = make_options(request, settings)
-    with _saved_request(save_request, options, file):
+    if save_request is None:
         _release(file, options, dry_run, as_json=json)
+        return
+    from tallyveil.release import request_file
+
+    saved = Path(save_request)
+    request_file.save_request(saved, options, file)
+    try:
+        _release(file, options, dry_run, as_json=json)
+    except BaseException:
+        saved.unlink(missing_ok=True)
+        raise
+    note(f"The request is in {saved}: run it again with tallyveil run.")
 
 
 RUN_EXAMPLE = example(
@@ -102,28 +122,11 @@ def run_request(
     from tallyveil.errors import UsageError
     from tallyveil.release.request_file import read_request
 
-    named, asked = read_request(file)
-    source = table or named
+    listed, keys_of_file = read_request(file)
+    source = table or listed
     if source is None and not dry_run:
         raise UsageError("The request names no table: give --table, or the key 'table'.")
-    _release(source, make_options(asked | request, settings), dry_run, as_json=json)
-
-
-@contextmanager
-def _saved_request(path: str | None, options: ReleaseOptions, table: str | None) -> Iterator[None]:
-    """Write the request to a file, if one is named; remove it again if the release is refused."""
-    if path is None:
-        yield
-        return
-    from tallyveil.release.request_file import save_request
-
-    save_request(Path(path), options, table)
-    try:
-        yield
-    except BaseException:
-        Path(path).unlink(missing_ok=True)
-        raise
-    note(f"The request is in {path}: run it again with tallyveil run.")
+    _release(source, make_options(keys_of_file | request, settings), dry_run, as_json=json)
 
 
 def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_json: bool) -> None:
@@ -133,8 +136,7 @@ def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_j
     if dry_run:
         from tallyveil.cli.dry_run import show_plan
 
-        like = None if options.dry_run.like is None else Path(options.dry_run.like)
-        show_plan(source, options, options.dry_run.rows, like, as_json=as_json)
+        show_plan(source, options, as_json=as_json)
         return
     if options.dry_run.rows is not None or options.dry_run.like is not None:
         raise UsageError("'dry_run.rows' and 'dry_run.like' go with --dry-run only.")
@@ -142,15 +144,13 @@ def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_j
         raise UsageError("Name the FILE with the table, or a database's address.")
     releases, unreleased = publish_file(source, options)
     receipts = [release.receipt for release in releases]
-    if as_json:
-        note_unreleased(unreleased)
-        documents = [receipt.to_dict() for receipt in receipts]
-        listed = {"receipt": documents[0]} if len(documents) == 1 else {"receipts": documents}
-        print_json({"out": str(options.out), **listed})
+    if not as_json:
+        out.print("\n".join(_summarize(receipts, options, unreleased)))
         return
-    from tallyveil.cli.summary import release_lines
-
-    out.print("\n".join(release_lines(receipts, options, unreleased)), markup=False)
+    note_unreleased(unreleased)
+    documents = [receipt.to_dict() for receipt in receipts]
+    listed = {"receipt": documents[0]} if len(documents) == 1 else {"receipts": documents}
+    print_json({"out": options.out, **listed})
 
 
 def publish_file(source: str, options: ReleaseOptions) -> tuple[tuple[Release, ...], Sequence[str]]:
@@ -169,7 +169,7 @@ def publish_file(source: str, options: ReleaseOptions) -> tuple[tuple[Release, .
     def remark(plan: ReleasePlan) -> None:
         unreleased.extend(list_unreleased(plan))
         for text in list_notes(plan):
-            note(spell_for_command(text))
+            note(spell_message(text))
 
     words = shlex.join(sys.argv)
     with progress(STEPS) as say:
@@ -181,7 +181,67 @@ def publish_file(source: str, options: ReleaseOptions) -> tuple[tuple[Release, .
 
 def note_unreleased(names: Sequence[str]) -> None:
     """List the columns that are not released, out of the way of what is printed."""
-    from tallyveil.cli.summary import list_columns
-
     if names:
-        note(f"Not released: {list_columns(names)}.")
+        note(f"Not released: {_list_columns(names)}.")
+
+
+def _list_columns(names: Sequence[str]) -> str:
+    """Name the first columns, and say how many more there are."""
+    more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""
+    return one_line(", ".join(names[:MOST_SHOWN])) + more
+
+
+def _summarize(
+    receipts: Sequence[Receipt], options: ReleaseOptions, unreleased: Sequence[str]
+) -> list[str]:
+    """Say what was released, what it cost, how accurate it is, and what to do next."""
+    first, folder, columns = receipts[0], str(options.out), receipts[0].columns
+    files = sum(len(names) for _, _, names in os.walk(folder))
+    slack = f", delta {float(first.delta):.6g}," if first.delta else ""
+    unit = first.unit_name.replace(", counted", " counted", 1)
+    public = first.table.published_unchanged
+    facts = {
+        "Privacy": [f"epsilon {float(first.epsilon):.6g}{slack} in total, for {unit}"],
+        "Budget": [_describe_budget(first, options)],
+        "Method": [f"{one_line(c.name)}: {c.method.brief}" for c in columns],
+        "Accuracy": [f"{one_line(c.name)}: {_describe_accuracy(c)}" for c in columns],
+        "Public": [f"{_list_columns(public)} (unchanged)" if public else "no other column"],
+    }
+    lines = [] if first.private else [first.warning, ""]
+    place = f"{folder.rstrip(os.sep)}{os.sep} ({files} files)"
+    lines += [f"Released {first.table.rows:,} rows to {place}.", ""]
+    for label, texts in facts.items():
+        wrapped = [line for text in texts for line in textwrap.wrap(text, WIDTH - len(INDENT))]
+        lines.append(f"{label:<{len(INDENT)}}" + f"\n{INDENT}".join(wrapped))
+    if unreleased:
+        lines.append(f"Not released  {_list_columns(unreleased)}")
+    page = f"Read {os.path.join(folder, 'METHODOLOGY.html')} before you publish."
+    if len(receipts) > 1:
+        page = "Hand the folder of each level to its readers."
+    return [*lines, "", f"Next       tallyveil check {shlex.quote(folder)}", INDENT + page]
+
+
+def _describe_budget(receipt: Receipt, options: ReleaseOptions) -> str:
+    from tallyveil.budget.entries import shown_rational
+    from tallyveil.release.transaction import open_account
+
+    account = open_account(options) if receipt.ledger else None
+    if account is None:
+        return NO_LEDGER
+    ledger, dataset = account
+    state = ledger.account(dataset)
+    spent, total = shown_rational(state.spent_epsilon), shown_rational(state.epsilon)
+    return f"dataset {dataset!r}: {spent} of {total} spent"
+
+
+def _describe_accuracy(column: ColumnRecord) -> str:
+    accuracy, error = column.accuracy, column.optimality and column.optimality["expected_error"]
+    names = ("true_count", "interval_low", "interval_high")
+    intervals = [
+        f"a true {count:,} as {low:,} to {high:,}"
+        for count, low, high in zip(*(getattr(accuracy, name) for name in names), strict=True)
+        if count in SHOWN_COUNTS
+    ]
+    average = "" if error is None else f"off by {error:.2g} on average; "
+    shown = ", ".join(intervals).replace(" as ", " is released as ", 1)
+    return f"{average}at least {accuracy.confidence:.0%} of the time {shown}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, out, print_json
+from tallyveil.cli.common import JsonOption, answer, example
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -47,9 +47,7 @@ def command(
         raise MissingExtraError(str(missing.name), "studio") from missing
 
     def say(address: str) -> None:
-        if as_json:
-            print_json({"address": address})
-            return
-        out.print(f"The studio is open at {address}\nPress Ctrl-C to close it.", markup=False)
+        text = f"The studio is open at {address}\nPress Ctrl-C to close it."
+        answer({"address": address}, text, as_json=as_json)
 
     run_studio(folder, ledger, port, say, browser=browser)

@@ -39,12 +39,11 @@ def command(
     ptable or a mechanism in floating point is audited: realised epsilon, worst cell,
     properties.
     """
-    if file.is_dir():
-        from tallyveil.errors import UsageError
-
-        raise UsageError(f"{file} is a folder. Check a release with: tallyveil check {file}")
+    from tallyveil.errors import UsageError
     from tallyveil.mechanism import is_matrix_file
 
+    if file.is_dir():
+        raise UsageError(f"{file} is a folder. Check a release with: tallyveil check {file}")
     if is_matrix_file(file):
         from tallyveil.certified.files import read_mechanism
         from tallyveil.evaluate import audit_mechanism
@@ -52,8 +51,6 @@ def command(
         summary = _describe_audit(audit_mechanism(read_mechanism(file, upper=upper), epsilon))
     else:
         if upper is not None:
-            from tallyveil.errors import UsageError
-
             raise UsageError("--upper is for a CSV matrix or a ptable; this file states its own.")
         from tallyveil.proof.verify import read_document, verify
         from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
@@ -71,7 +68,6 @@ def command(
 
 
 def _describe_proof(verdict: Verdict) -> dict[str, Any]:
-    worst = verdict.worst
     return {
         "kind": "certified",
         "private": verdict.ok,
@@ -79,7 +75,7 @@ def _describe_proof(verdict: Verdict) -> dict[str, Any]:
         "epsilon": None if verdict.epsilon is None else str(verdict.epsilon),
         "delta": None if verdict.delta is None else str(verdict.delta),
         "achieved_epsilon": _finite(verdict.achieved_epsilon),
-        "worst_cell": None if worst is None else str(worst),
+        "worst_cell": None if verdict.worst is None else str(verdict.worst),
     }
 
 
@@ -101,30 +97,26 @@ def _finite(value: float | None) -> float | None:
     return None if value is None or value == float("inf") else float(value)
 
 
-def _show_delta(delta: float | None) -> str | None:
-    return f"{delta:.6g} at the claimed epsilon" if delta else None
-
-
 def _show(file: Path, summary: dict[str, Any]) -> None:
-    from rich.markup import escape
-
-    word = "[bold green]private[/]" if summary["private"] else "[bold red]NOT PRIVATE[/]"
-    out.print(f"{escape(one_line(file.name))}: {word}")
-    achieved = summary["achieved_epsilon"]
-    rows = [
-        ("claimed epsilon", summary["epsilon"]),
-        ("claimed delta", summary["delta"] if summary["delta"] not in (None, "0") else None),
-        ("realised epsilon", f"{achieved:.12g}" if achieved is not None else None),
-        ("delta it needs", _show_delta(summary.get("needed_delta"))),
-        ("worst cell", summary["worst_cell"]),
-        ("how", summary["reason"]),
-        *((name, summary.get(name)) for name in WORDS),
-    ]
+    is_private, achieved = summary["private"], summary["achieved_epsilon"]
+    out.print(f"{one_line(file.name)}: ", end="")
+    word, style = ("private", "bold green") if is_private else ("NOT PRIVATE", "bold red")
+    out.print(word, style=style)
+    realised = None if achieved is None else f"{achieved:.12g}"
     if summary["kind"] == "audited" and achieved is None:
-        rows.insert(2, ("realised epsilon", "infinite: a zero stands beside a positive"))
-    for name, value in rows:
+        realised = "infinite: a zero stands beside a positive"
+    needed = summary.get("needed_delta")
+    rows = {
+        "claimed epsilon": summary["epsilon"],
+        "claimed delta": summary["delta"] if summary["delta"] != "0" else None,
+        "realised epsilon": realised,
+        "delta it needs": f"{needed:.6g} at the claimed epsilon" if needed else None,
+        "worst cell": summary["worst_cell"],
+        "how": summary["reason"],
+        **{name: summary.get(name) for name in WORDS},
+    }
+    if (properties := summary.get("properties")) is not None:
+        rows["properties"] = ", ".join(n for n, holds in properties.items() if holds) or "none"
+    for name, value in rows.items():
         if value is not None:
-            out.print(f"  {name:<17} {escape(one_line(value))}")
-    held = [name for name, holds in summary.get("properties", {}).items() if holds]
-    if "properties" in summary:
-        out.print(f"  {'properties':<17} {', '.join(held) or 'none'}")
+            out.print(f"  {name:<17} {one_line(value)}")

@@ -22,7 +22,7 @@ from tallyveil.loss import Loss, loss_table
 from tallyveil.mechanism import MechanismLike, as_mechanism
 from tallyveil.mechanisms.additive import CauchyNoise, noise_matrix
 from tallyveil.optimize.design import Design, design
-from tallyveil.optimize.solver import Matrix, Program, solve
+from tallyveil.optimize.solver import Program, solve
 from tallyveil.papers.cormode import ucm
 from tallyveil.query import Query, require_query
 
@@ -113,10 +113,17 @@ def is_minimal(
         raise ArgumentError(
             "epsilon", f"be at least {m.realised_epsilon():.6g}, as realised", level
         )
-    ranks = _rank_distances(m.query)
-    within, bound = _write_dominance(m.matrix, ranks)
-    privacy = _write_privacy(m.query, math.exp(level))
+    # Pr(within d | i) for all true answers i and distances d, and the values of this mechanism
+    near = [rank <= np.arange(rank.max())[:, None] for rank in _rank_distances(m.query)]
+    within = sparse.block_diag(near, format="csc", dtype=float)
+    bound = within @ m.matrix.ravel()
     rows, size = m.query.shape
+    # M[i, j] - e^epsilon M[k, j] <= 0 for neighbours i and k, both ways
+    eye = sparse.eye_array(rows, format="csr")
+    first, second = (eye[side] for side in m.query.neighbours.pairs.T)
+    grow = math.exp(level)
+    ratios = sparse.vstack([first - grow * second, second - grow * first])
+    privacy = sparse.kron(ratios, sparse.eye(size), format="csc")
     program = Program(
         cost=-np.asarray(within.sum(axis=0), dtype=float).ravel(),
         A_eq=sparse.kron(sparse.eye(rows), np.ones((1, size)), format="csc"),
@@ -134,34 +141,6 @@ def _rank_distances(query: Query) -> Integers:
     step = 1e-9 * float(np.diff(query.inputs).min())
     ranks = [np.unique(np.round(row / step), return_inverse=True)[1] for row in distance]
     return np.array(ranks, dtype=np.int64)
-
-
-def _write_dominance(matrix: Floats, ranks: Integers) -> tuple[Matrix, Floats]:
-    """Return the forms Pr(within d | i) for all i and d, and the values of this mechanism."""
-    rows, columns, bounds, count = [], [], [], 0
-    for i, (row, rank) in enumerate(zip(matrix, ranks, strict=True)):
-        for level in range(int(rank.max())):
-            near = np.flatnonzero(rank <= level)
-            rows.append(np.full(len(near), count))
-            columns.append(i * matrix.shape[1] + near)
-            bounds.append(float(row[near].sum()))
-            count += 1
-    entries = np.concatenate(rows), np.concatenate(columns)
-    forms = sparse.csc_array((np.ones(len(entries[0])), entries), shape=(count, matrix.size))
-    return forms, np.array(bounds)
-
-
-def _write_privacy(query: Query, growth: float) -> Matrix:
-    """Return the rows M[i, j] - e^epsilon M[k, j] <= 0 for neighbours i and k, both ways."""
-    pairs, (n, m) = query.neighbours.pairs, query.shape
-    order = np.arange(len(pairs))
-    shape = (len(pairs), n)
-    first, second = (
-        sparse.csc_array((np.ones(len(pairs)), (order, pairs[:, side])), shape=shape)
-        for side in (0, 1)
-    )
-    both = sparse.vstack([first - growth * second, second - growth * first])
-    return sparse.kron(both, sparse.eye(m), format="csc")
 
 
 def smooth_sensitivity(query: Query, database: ArrayLike, beta: float) -> float:

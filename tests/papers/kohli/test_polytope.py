@@ -1,4 +1,4 @@
-"""Epsilon-scales, and vertices in exact fractions: Examples 1 and 2, Theorems 2, 4, 9, 11."""
+"""Epsilon-scales, and vertices in exact fractions: Theorems 2, 4, 9, 11, and Corollary 2."""
 
 from fractions import Fraction
 
@@ -9,16 +9,6 @@ import tallyveil as tv
 from tallyveil.errors import ArgumentError
 from tallyveil.papers.kohli import polytope
 
-LN2 = "0.693147180559945309417232121458"
-
-
-def test_scale_matrix_of_the_paper():
-    # Example 1: epsilon = ln 2, n = 3 (columns in the paper's order: down-down first)
-    expected = np.array(
-        [[4 / 7, 2 / 5, 1 / 4, 1 / 7], [2 / 7, 1 / 5, 1 / 2, 2 / 7], [1 / 7, 2 / 5, 1 / 4, 4 / 7]]
-    )
-    np.testing.assert_allclose(polytope.scale_matrix(3, LN2), expected, atol=1e-15)
-
 
 def test_there_are_two_to_the_n_minus_one_and_all_are_scales():
     matrix = polytope.scale_matrix(6, 0.4)
@@ -27,17 +17,6 @@ def test_there_are_two_to_the_n_minus_one_and_all_are_scales():
     for pattern, column in zip(polytope.patterns(6), matrix.T, strict=True):
         assert polytope.is_scale(column, 0.4)
         assert (polytope.pattern_of(column, 0.4) == pattern).all()
-
-
-@pytest.mark.parametrize(
-    ("n", "epsilon", "half"),
-    [(3, LN2, [1.1666666666666665, 0.6666666666666666]),
-     (5, 0.3, [1.7218303972339761, 0.5117205013666737, 0.5328982027987008])],
-)  # fmt: skip
-def test_peak_weights(n, epsilon, half):
-    """Errata, Kohli 1, by linear solve."""
-    omega = [*half, *half[-2::-1]]
-    np.testing.assert_allclose(polytope.peak_weights(n, epsilon), omega, rtol=1e-13)
 
 
 @pytest.mark.parametrize("n", [2, 3, 9, 40])
@@ -60,10 +39,6 @@ def test_any_private_column_is_a_sum_of_at_most_n_scales(seed):
 THIRD = [Fraction(1, 3)] * 3
 
 
-def exact(rows):
-    return np.array([[Fraction(x) for x in row] for row in rows], dtype=object)
-
-
 @pytest.fixture(scope="module")
 def psi():
     return polytope.exact_scales(3, 2)
@@ -77,51 +52,6 @@ def fixed():
 @pytest.fixture(scope="module")
 def unfixed():
     return polytope.extreme_representations(3, 2)
-
-
-def keys(matrices):
-    return {tuple(matrix.ravel()) for matrix in matrices}
-
-
-def test_counts_of_the_paper(fixed, unfixed):
-    # Examples 1 and 2: |ex(R_F)|, |ex(F)|, |ex(R_U)|, |ex(U)| for n = 3, epsilon = ln 2
-    assert len(fixed) == 78
-    assert len(polytope.extreme_mechanisms(3, 2, THIRD)) == 36
-    assert len(unfixed) == 36
-    assert len(polytope.extreme_mechanisms(3, 2)) == 27
-
-
-B1 = [["0", "0", "0"], ["1", "0", "2/3"], ["0", "1", "1/3"], ["0", "0", "0"]]
-B2 = [["0", "0", "7/15"], ["1", "0", "0"], ["0", "1", "1/15"], ["0", "0", "7/15"]]
-B3 = [["5/6", "0", "1/3"], ["0", "0", "0"], ["0", "0", "2/3"], ["1/6", "1", "0"]]
-
-
-def test_example_1(psi, fixed):
-    vertices = keys(fixed)
-    first, second, third = exact(B1), exact(B2), exact(B3)
-    assert {tuple(first.ravel()), tuple(second.ravel()), tuple(third.ravel())} <= vertices
-    assert ((psi @ first) == (psi @ second)).all()
-    expected = [["2/5", "1/4", "7/20"], ["1/5", "1/2", "3/10"], ["2/5", "1/4", "7/20"]]
-    assert ((psi @ first) == exact(expected)).all()
-    assert polytope.is_extreme(psi @ first, 2, THIRD)
-    assert not polytope.is_extreme(psi @ third, 2, THIRD)
-    assert sum(sum(row) for row in psi @ third) == 3
-
-
-B4 = [["7/6", "0", "0"], ["0", "0", "0"], ["2/3", "0", "0"], ["7/6", "0", "0"]]
-B5 = [["0", "0", "0"], ["5/3", "0", "0"], ["4/3", "0", "0"], ["0", "0", "0"]]
-B6 = [["7/6", "0", "0"], ["0", "0", "0"], ["0", "0", "2/3"], ["7/6", "0", "0"]]
-
-
-def test_example_2(psi, unfixed):
-    vertices = keys(unfixed)
-    for rows in (B4, B5, B6):
-        assert tuple(exact(rows).ravel()) in vertices
-    assert ((psi @ exact(B4)) == (psi @ exact(B5))).all()
-    assert polytope.is_extreme(psi @ exact(B4), 2)
-    image = psi @ exact(B6)
-    assert (image == exact([["5/6", "0", "1/6"], ["2/3", "0", "1/3"], ["5/6", "0", "1/6"]])).all()
-    assert not polytope.is_extreme(image, 2)
 
 
 def test_theorems_4_and_11_tell_vertices_from_midpoints(psi, fixed, unfixed):

@@ -134,11 +134,9 @@ SECRET = 987_654
 
 @pytest.mark.parametrize(
     ("counts", "rule"),
-    [
-        ([], "no rows"), ([[1, 2]], "one column"), ([1.5, 2.0], "whole numbers"),
-        ([1.0, float("nan")], "whole numbers"), (["3"], "whole numbers"), ([-SECRET], "at least 0"),
-        ([SECRET], "above upper=40"),
-    ],
+    [([], "no rows"), ([[1, 2]], "one column"), ([1.5, 2.0], "whole numbers"),
+     ([1.0, float("nan")], "whole numbers"), (["3"], "whole numbers"), ([-SECRET], "at least 0"),
+     ([SECRET], "above upper=40")],
 )  # fmt: skip
 def test_bad_tables_are_refused_without_quoting_a_count(counts, rule):
     with pytest.raises(TableError, match=rule) as caught:

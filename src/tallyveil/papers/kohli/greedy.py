@@ -219,6 +219,7 @@ def _make_chooser(selector: Selector, z: Floats, entropy: Any) -> Chooser:
         columns: NDArray[Any] = np.asarray(selector)
         if columns.shape != (n,) or not np.array_equal(np.sort(columns), rows):
             raise ArgumentError("selector", f"list each of the columns 0..{n - 1} once")
+        columns = columns.astype(np.int64)
     elif selector in ("max", "min"):
         columns = np.argsort(-z if selector == "max" else z, kind="stable")
     elif selector == "sandwich":

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -476,15 +476,13 @@ def extreme_representations(
         raise ArgumentError("n", f"lie between 2 and {MOST_ROWS} for exact vertices", n)
     scales = exact_scales(n, growth)
     k = scales.shape[1]
-    rows, right = [], []
-    for i in range(n):
-        rows.append(np.repeat(scales[i], n))
-        right.append(Fraction(1))
-    for j in range(n - 1 if z is not None else 0):  # the last one follows from the others
+    rows, right = [np.repeat(row, n) for row in scales], [Fraction(1)] * n
+    shares = () if z is None else _check_distribution(z, n)
+    for j, share in enumerate(shares[:-1]):  # the last one follows from the others
         column = np.full((k, n), Fraction(0), dtype=object)
-        column[:, j] = _check_distribution(z, n) @ scales
+        column[:, j] = shares @ scales
         rows.append(column.ravel())
-        right.append(_check_distribution(z, n)[j])
+        right.append(share)
     points = _list_vertices(np.array(rows, dtype=object), np.array(right, dtype=object))
     return [point.reshape(k, n) for point in points]
 
@@ -549,26 +547,17 @@ def is_extreme(T: Matrix, growth: Fraction | int, z: Sequence[Fraction] | None =
     shares = None if z is None else _check_distribution(z, n)
     moves = []
     for j in range(T.shape[1]):
-        for block in _list_blocks(T[:, j], factor):
+        column = T[:, j]
+        steps = zip(column[1:], column[:-1], strict=True)
+        free = [i for i, (x, y) in enumerate(steps, 1) if x not in (factor * y, y / factor)]
+        edges = [0, *free, n] if column.any() else []
+        for block in starmap(slice, pairwise(edges)):  # rows joined by tight bounds
             effect = np.full(n + T.shape[1], Fraction(0), dtype=object)
             effect[block] = T[block, j]
             if shares is not None:
                 effect[n + j] = shares[block] @ T[block, j]
             moves.append(effect)
     return rank(np.array(moves, dtype=object)) == len(moves)
-
-
-def _list_blocks(column: Matrix, factor: Fraction) -> list[Any]:
-    """List slices of rows joined by tight bounds; none for a column of zeros."""
-    if all(value == 0 for value in column):
-        return []
-    free = [
-        i + 1
-        for i in range(len(column) - 1)
-        if column[i + 1] not in (factor * column[i], column[i] / factor)
-    ]
-    edges = [0, *free, len(column)]
-    return [slice(low, high) for low, high in pairwise(edges)]
 
 
 def exposing_weights(
@@ -595,14 +584,10 @@ def exposing_weights(
     """
     factor = _check_growth(growth)
     W = np.full(T.shape, Fraction(0), dtype=object)
-    for j in range(T.shape[1]):
-        for i in range(len(T) - 1):
-            if T[i + 1, j] == factor * T[i, j]:
-                W[i + 1, j] += 1
-                W[i, j] -= factor
-            if T[i, j] == factor * T[i + 1, j]:
-                W[i, j] += 1
-                W[i + 1, j] -= factor
+    rises = (T[1:] == factor * T[:-1]).astype(int)
+    falls = (T[:-1] == factor * T[1:]).astype(int)
+    W[1:] += rises - factor * falls
+    W[:-1] += falls - factor * rises
     return W
 
 

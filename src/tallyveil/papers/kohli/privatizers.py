@@ -217,9 +217,6 @@ POSTPROCESSING: dict[str, Callable[[Floats], Floats]] = {
 """Every post-processing by name."""
 
 
-NO_SLACK = Fraction(0)
-
-
 @dataclass(frozen=True, eq=False)
 class PrivateHistogram:
     """A privatizer's release; only `draws` depends on the table.
@@ -324,7 +321,7 @@ def cumulative(
     exact = exact_epsilon(epsilon)
     totals = np.cumsum(histogram)
     draws = totals[:-1] + _draw_geometric(len(totals) - 1, exact, entropy)
-    bins = np.diff(draws, prepend=0, append=totals[-1]).astype(float)
+    bins = np.diff(draws, prepend=0, append=totals[-1])
     return _build("cumulative", draws, bins, histogram, exact)
 
 
@@ -344,7 +341,7 @@ def cyclic_laplace(
     exact = exact_epsilon(epsilon)
     noise = _draw_geometric(len(histogram), exact, entropy)
     draws = histogram + noise - np.roll(noise, -1)
-    return _build("cyclic_laplace", draws, draws.astype(float), histogram, exact)
+    return _build("cyclic_laplace", draws, draws, histogram, exact)
 
 
 def cyclic_gaussian(
@@ -363,7 +360,7 @@ def cyclic_gaussian(
     variance = gaussian_variance(exact, slack)
     noise = np.asanyarray(discrete_gaussian_noise(len(histogram), variance, entropy=entropy))
     draws = histogram + noise - np.roll(noise, -1)
-    return _build("cyclic_gaussian", draws, draws.astype(float), histogram, exact, delta=slack)
+    return _build("cyclic_gaussian", draws, draws, histogram, exact, delta=slack)
 
 
 def gaussian_variance(epsilon: Epsilon, delta: Epsilon) -> Fraction:
@@ -413,7 +410,7 @@ def classic_laplace(
     """
     exact = exact_epsilon(epsilon)
     draws = histogram + _draw_geometric(len(histogram), exact / 2, entropy)
-    bins = _spread_to_total(draws.astype(float), histogram)
+    bins = _spread_to_total(draws, histogram)
     return _build("classic_laplace", draws, bins, histogram, exact)
 
 
@@ -468,7 +465,7 @@ def _draw_geometric(size: int, epsilon: Fraction, entropy: Entropy | None) -> In
     return np.asanyarray(geometric_noise(size, epsilon, entropy=entropy), dtype=np.int64)
 
 
-def _spread_to_total(bins: Floats, histogram: Integers) -> Floats:
+def _spread_to_total(bins: Floats | Integers, histogram: Integers) -> Floats:
     """Shift all bins by the same amount so that they sum to the public number of rows."""
     shifted: Floats = bins + (int(histogram.sum()) - bins.sum()) / len(bins)
     return shifted
@@ -477,14 +474,14 @@ def _spread_to_total(bins: Floats, histogram: Integers) -> Floats:
 def _build(
     method: str,
     draws: Integers,
-    bins: Floats,
+    bins: Floats | Integers,
     histogram: Integers,
     epsilon: Fraction,
     *,
-    delta: Fraction = NO_SLACK,
+    delta: Fraction | None = None,
 ) -> PrivateHistogram:
-    records = int(histogram.sum())
-    return PrivateHistogram(method, freeze(draws), bins, records, epsilon, delta)
+    records, slack = int(histogram.sum()), delta or Fraction(0)
+    return PrivateHistogram(method, freeze(draws), bins.astype(float), records, epsilon, slack)
 
 
 PRIVATIZERS: dict[str, Callable[..., PrivateHistogram]] = {
