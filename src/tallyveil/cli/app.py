@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import typer
@@ -94,15 +95,18 @@ def root(
         raise typer.Exit
 
 
-def run() -> None:
-    """Run the program; errors are one paragraph unless --debug is given."""
+def run(publish: Callable[..., Any] | None = None) -> None:
+    """Run the program; errors are one paragraph unless --debug is given.
+
+    `publish` takes the place of `publish_table` for tables that are elsewhere.
+    """
     from tallyveil.errors import ArgumentError, MechanismError, TallyveilError
 
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        app()
+        app(obj=publish)
     except (TallyveilError, OSError) as problem:
         if debug:
             raise

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -29,6 +29,7 @@ EXAMPLE = (
     )
     + "\n\nAll keys of a request, for --set: tallyveil run --keys"
 )
+Publish: TypeAlias = Callable[..., "tuple[Release, ...]"]
 STEPS = 5
 MOST_SHOWN = 12
 """Columns that are listed by name."""
@@ -54,6 +55,7 @@ def _show_keys(shown: bool) -> None:
 
 @takes_flags()
 def command(
+    context: typer.Context,
     file: Annotated[
         str | None,
         typer.Argument(
@@ -72,7 +74,7 @@ def command(
     """Release a table of counts with differential privacy, as a folder that anyone can check."""
     options = make_options(request, settings)
     with _saved_request(save_request, options, file):
-        _release(file, options, dry_run, as_json=json)
+        _release(file, options, dry_run, as_json=json, publish=context.obj)
 
 
 RUN_EXAMPLE = example(
@@ -83,6 +85,7 @@ RUN_EXAMPLE = example(
 
 @takes_flags(["--out", "--set", "--dry-run", "--json"])
 def run_request(
+    context: typer.Context,
     file: Annotated[
         Path,
         typer.Argument(metavar="REQUEST", help="Request file (TOML).", show_default=False),
@@ -112,7 +115,8 @@ def run_request(
     source = table or named
     if source is None and not dry_run:
         raise UsageError("The request names no table: give --table, or the key 'table'.")
-    _release(source, make_options(asked | request, settings), dry_run, as_json=json)
+    options = make_options(asked | request, settings)
+    _release(source, options, dry_run, as_json=json, publish=context.obj)
 
 
 @contextmanager
@@ -132,7 +136,14 @@ def _saved_request(path: str | None, options: ReleaseOptions, table: str | None)
     note(f"The request is in {path}: run it again with tallyveil run.")
 
 
-def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_json: bool) -> None:
+def _release(
+    source: str | None,
+    options: ReleaseOptions,
+    dry_run: bool,
+    *,
+    as_json: bool,
+    publish: Publish | None,
+) -> None:
     """Release a table, or only plan it, and show what was promised, spent and written."""
     from tallyveil.errors import UsageError
 
@@ -146,7 +157,7 @@ def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_j
         raise UsageError("'dry_run.rows' and 'dry_run.like' go with --dry-run only.")
     if source is None:
         raise UsageError("Name the FILE with the table, or a database's address.")
-    releases = publish_file(source, options)
+    releases = publish_file(source, options, publish)
     if as_json:
         documents = [release.receipt.to_dict() for release in releases]
         receipts = {"receipt": documents[0]} if len(documents) == 1 else {"receipts": documents}
@@ -163,8 +174,13 @@ def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_j
     )
 
 
-def publish_file(source: str, options: ReleaseOptions) -> tuple[Release, ...]:
-    """Run the library's transaction, with a progress bar and remarks for the publisher."""
+def publish_file(
+    source: str, options: ReleaseOptions, publish: Publish | None = None
+) -> tuple[Release, ...]:
+    """Run the library's transaction, with a progress bar and remarks for the publisher.
+
+    `publish` takes the place of `publish_table` for tables that are elsewhere.
+    """
     from tallyveil.errors import UsageError
     from tallyveil.release.transaction import publish_table
 
@@ -172,7 +188,8 @@ def publish_file(source: str, options: ReleaseOptions) -> tuple[Release, ...]:
         raise UsageError("Name the release folder with --out, or give --dry-run.")
     words = shlex.join(sys.argv)
     with progress(STEPS) as say:
-        releases = publish_table(source, options, command=words, say=say, remark=_show_remarks)
+        road: dict[str, Any] = {"command": words, "say": say, "remark": _show_remarks}
+        releases = (publish or publish_table)(source, options, **road)
     if options.output.confidential_report is not None:
         note(f"{options.output.confidential_report} is CONFIDENTIAL: it shows true counts.")
     return releases
