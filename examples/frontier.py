@@ -22,7 +22,7 @@ def publish(table: np.ndarray, epsilon: int, priority: str) -> tuple[float, floa
     """Error and distance of ten releases that know nothing of the table but what they draw."""
     entropy, found = tv.SeededNotPrivate(1), []
     for _ in range(10):
-        options = {"priority": priority, "entropy": entropy}
+        options = {"method": {"name": "preserve", "priority": priority}, "entropy": entropy}
         made = tv.privatize(table, upper=50, epsilon=epsilon, **options).table
         away = np.abs(made - table), np.abs(np.sort(made) - np.sort(table))
         found.append([part.mean() for part in away])

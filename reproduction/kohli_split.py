@@ -123,8 +123,7 @@ def compare_shares(first: Floats, second: Floats) -> tuple[float, float]:
 
 def predict_share(epsilon: Floats, first: float, last: float, rate: float) -> Floats:
     """Compute B + (A - B) exp(-K epsilon)."""
-    share: Floats = last + (first - last) * np.exp(-rate * epsilon)
-    return share
+    return last + (first - last) * np.exp(-rate * epsilon)
 
 
 def fit_rule(points: list[tuple[float, float]]) -> tuple[Fit, Floats]:

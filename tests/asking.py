@@ -41,7 +41,9 @@ def privatize(table, *count, entropy=None, **keys):
     call = tv.privatize_levels if "epsilons" in keys else tv.privatize
     known = inspect.signature(call).parameters
     epsilons = {"epsilons": keys.pop("epsilons")} if "epsilons" in keys else {}
-    joined = {name: value for name, value in join(**keys).items() if name in {*known, *TOP}}
+    joined = join(**keys)
+    if unknown := joined.keys() - {*known, *TOP}:
+        raise TypeError(f"No option has the key {unknown}.")
     if epsilons:
         joined.pop("epsilon", None)
     return call(table, *count, entropy=entropy, **epsilons, **joined)

@@ -52,15 +52,12 @@ def test_it_is_the_distribution_that_google_has_for_this_noise():
 @pytest.mark.parametrize(
     "mechanism",
     [
-        tv.geometric(COUNT, 1.0),
-        tv.fair(COUNT, 0.7),
-        tv.laplace(COUNT, 0.9),
-        tv.exponential(tv.Query.maximum(0, 6), 1.0),
-        tv.canonical(COUNT, 0.8, delta=0.02),
+        tv.geometric(COUNT, 1.0), tv.fair(COUNT, 0.7), tv.laplace(COUNT, 0.9),
+        tv.exponential(tv.Query.maximum(0, 6), 1.0), tv.canonical(COUNT, 0.8, delta=0.02),
         tv.discrete_gaussian(COUNT, 1.0),
     ],
     ids=repr,
-)
+)  # fmt: skip
 @pytest.mark.parametrize("interval", [1e-4, 0.03])
 def test_the_curve_is_that_of_the_weights_and_never_below_it(mechanism, interval):
     certified = tv.certify(mechanism)

@@ -11,19 +11,13 @@ from tallyveil.exact import exact_delta, exact_ratio, exact_rational
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        (0.1, Fraction(1, 10)),
-        (np.float64(0.1), Fraction(1, 10)),
-        (np.float32(0.1), Fraction(1, 10)),
-        (np.int64(2), Fraction(2)),
-        (1, Fraction(1)),
-        ("1/2", Fraction(1, 2)),
-        (" 0.1 ", Fraction(1, 10)),
-        ("1e-3", Fraction(1, 1000)),
-        ("0.5/2", Fraction(1, 4)),
-        (Decimal("0.3"), Fraction(3, 10)),
+        (0.1, Fraction(1, 10)), (np.float64(0.1), Fraction(1, 10)),
+        (np.float32(0.1), Fraction(1, 10)), (np.int64(2), Fraction(2)), (1, Fraction(1)),
+        ("1/2", Fraction(1, 2)), (" 0.1 ", Fraction(1, 10)), ("1e-3", Fraction(1, 1000)),
+        ("0.5/2", Fraction(1, 4)), (Decimal("0.3"), Fraction(3, 10)),
         (Fraction(2, 3), Fraction(2, 3)),
     ],
-)
+)  # fmt: skip
 def test_a_number_means_what_it_prints_as(given, meant):
     assert exact_rational(given) == meant
     assert tv.geometric(tv.Query.count(2), given).exact_epsilon == meant

@@ -40,19 +40,10 @@ def test_functions_with_and_without_broadcasting():
 @pytest.mark.parametrize(
     "bad",
     [
-        "L7",
-        ("beyond", -1),
-        ("power", 0),
-        ("power", math.nan),
-        ("huber", 1),
-        np.ones((2, 2)),
-        np.full((5, 5), np.nan),
-        "Absolute",
-        3.0,
-        None,
-        lambda t, r: math.inf,
+        "L7", ("beyond", -1), ("power", 0), ("power", math.nan), ("huber", 1), np.ones((2, 2)),
+        np.full((5, 5), np.nan), "Absolute", 3.0, None, lambda t, r: math.inf,
     ],
-)
+)  # fmt: skip
 def test_bad_losses_are_named(bad):
     with pytest.raises(tv.ArgumentError, match="'loss' must"):
         loss_table(Q, bad)

@@ -139,14 +139,8 @@ def test_confidence_is_a_probability(bad):
 def test_error_histogram():
     errors, mass = M.error_histogram([0, 1, 0, 0])
     assert dict(zip(errors.tolist(), mass.round(12).tolist(), strict=True)) == {
-        -3: 0,
-        -2: 0,
-        -1: 0.2,
-        0: 0.4,
-        1: 0.2,
-        2: 0.2,
-        3: 0,
-    }
+        -3: 0, -2: 0, -1: 0.2, 0: 0.4, 1: 0.2, 2: 0.2, 3: 0,
+    }  # fmt: skip
 
 
 def test_bayes_loss_by_trying_every_remap():

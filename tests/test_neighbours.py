@@ -10,15 +10,11 @@ from tallyveil.neighbours import Neighbours
 @pytest.mark.parametrize(
     "relation",
     [
-        Neighbours.path(7),
-        Neighbours.band(7, 3),
-        Neighbours.complete(5),
-        Neighbours.explicit(9, [(3, 1), (1, 3), (8, 0)]),
-        Neighbours.band(3, 9),
-        Neighbours.path(2),
+        Neighbours.path(7), Neighbours.band(7, 3), Neighbours.complete(5),
+        Neighbours.explicit(9, [(3, 1), (1, 3), (8, 0)]), Neighbours.band(3, 9), Neighbours.path(2),
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_blocks_list_exactly_the_pairs(relation):
     index = np.arange(relation.size)
 
@@ -77,26 +73,11 @@ def test_sizes_are_checked(size):
 @pytest.mark.parametrize(
     "pairs",
     [
-        [],
-        None,
-        "ab",
-        3,
-        [0, 1],
-        [(0,)],
-        [(0, 1, 2)],
-        [(0, 1), (2,)],
-        [(0, 5)],
-        [(-1, 1)],
-        [(2, 2)],
-        [(0.0, 1.0)],
-        [("0", "1")],
-        [(True, False)],
-        [(True, 2)],
-        np.array([[True, False]]),
-        np.array([[0.0, 1.0]]),
-        [(0, 2**80)],
+        [], None, "ab", 3, [0, 1], [(0,)], [(0, 1, 2)], [(0, 1), (2,)], [(0, 5)], [(-1, 1)],
+        [(2, 2)], [(0.0, 1.0)], [("0", "1")], [(True, False)], [(True, 2)],
+        np.array([[True, False]]), np.array([[0.0, 1.0]]), [(0, 2**80)],
     ],
-)
+)  # fmt: skip
 def test_explicit_pairs_are_checked(pairs):
     with pytest.raises(tv.QueryError, match="'neighbours' must"):
         Neighbours.explicit(5, pairs)
@@ -107,17 +88,12 @@ def test_explicit_pairs_are_checked(pairs):
 @pytest.mark.parametrize(
     "data",
     [
-        None,
-        [],
-        {},
-        {"kind": "ring", "size": 5, "width": 1},
-        {"kind": "band", "size": 5},
+        None, [], {}, {"kind": "ring", "size": 5, "width": 1}, {"kind": "band", "size": 5},
         {"kind": "band", "size": 5, "width": 1, "pairs": []},
-        {"kind": "complete", "size": 5, "width": 1},
-        {"kind": "explicit", "size": 5, "width": 1},
+        {"kind": "complete", "size": 5, "width": 1}, {"kind": "explicit", "size": 5, "width": 1},
         {"kind": ["band"], "size": 5, "width": 1},
     ],
-)
+)  # fmt: skip
 def test_other_descriptions_are_refused(data):
     with pytest.raises(tv.QueryError, match="'neighbours' must"):
         Neighbours.from_dict(data)

@@ -55,7 +55,9 @@ def test_no_password_stays_in_a_text_or_a_command(text):
 
     assert SECRET not in hide_passwords(text)
     assert "***" in hide_passwords(text)
-    kept = hide_in_command(join(["tallyveil", "privatize", "--query", text, "--out", "o"]))
+    kept = hide_in_command(
+        join(["tallyveil", "privatize", "--set", f"source.sql={text}", "--out", "o"])
+    )
     assert SECRET not in kept
     assert kept.endswith("--out o")
     assert SECRET not in str(TallyveilError(f"There is no file {text!r}."))
@@ -99,11 +101,11 @@ def test_an_address_in_the_place_of_a_file_is_refused_and_not_quoted(address, ki
         privatize(kind(address), **words, out=tmp_path / "out")
     assert SECRET not in str(refused.value)
     if kind is Path or not address.startswith("postgresql://"):
-        assert "An address goes with" in str(refused.value)
+        assert "Got an address" in str(refused.value)
         with pytest.raises(tv.LedgerError, match="write postgresql://USER@HOST") as no_ledger:
             tv.Ledger.create(kind(address))
         assert SECRET not in str(no_ledger.value)
-        with pytest.raises(UsageError, match="go together"):
+        with pytest.raises(UsageError, match="query"):
             read_table(kind(address), Form(sql="SELECT 1"))
 
 
@@ -133,7 +135,7 @@ def test_an_old_ledger_of_such_a_name_opens_and_is_not_shown(tmp_path, monkeypat
 def test_a_debit_keeps_no_password_and_an_old_one_is_not_shown(tmp_path):
     from fractions import Fraction
 
-    command = f"tallyveil privatize --query \"SELECT dblink('password={SECRET}')\" --out o"
+    command = f"tallyveil privatize --set source.sql=\"SELECT dblink('password={SECRET}')\" --out o"
     debit = Debit(("n",), (Stage("draw", Fraction(1)),), command=command)
     book = tv.Ledger.create(tmp_path / "budget.db")
     book.open("v", 1)
@@ -148,8 +150,8 @@ def test_a_debit_keeps_no_password_and_an_old_one_is_not_shown(tmp_path):
 def test_request_files_hold_no_password_and_quote_none(address, tmp_path):
     request = tmp_path / "request.toml"
     request.write_text(f'table = "{address}"\n'.replace("\\", "\\\\"))
-    with pytest.raises(UsageError, match="goes with --from") as refused:
-        read_request(request)
+    with pytest.raises(UsageError) as refused:
+        read_table(read_request(request)[0])
     assert SECRET not in str(refused.value)
     request.write_text(f'ledger = "{address}"\n')
     ledger = read_request(request)[1]["ledger"]
@@ -157,9 +159,10 @@ def test_request_files_hold_no_password_and_quote_none(address, tmp_path):
         tv.Ledger.create(ledger)
     assert SECRET not in str(refused.value)
     assert list(tmp_path.iterdir()) == [request]
-    for given in ({"ledger": address}, {"sql": f"SELECT dblink('password={SECRET}')"}):
+    query = f"SELECT dblink('password={SECRET}')"
+    for table, keys in ((None, {"ledger": address}), (None, {"sql": query}), (address, {})):
         with pytest.raises(tv.TallyveilError, match="PGPASSWORD") as refused:
-            write_request(make_options(count="cases", **given), None, tmp_path)
+            write_request(make_options(count="cases", **keys), table, tmp_path)
         assert SECRET not in str(refused.value)
 
 

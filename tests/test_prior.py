@@ -24,17 +24,10 @@ def test_priors():
 @pytest.mark.parametrize(
     "bad",
     [
-        [1, 2],
-        [1, -1, 1],
-        [0, 0, 0],
-        [1, math.nan, 1],
-        "normal",
-        ("binomial", 2),
-        ("binomial", "p"),
-        [[1, 2, 3]],
-        ["a", "b", "c"],
+        [1, 2], [1, -1, 1], [0, 0, 0], [1, math.nan, 1], "normal", ("binomial", 2),
+        ("binomial", "p"), [[1, 2, 3]], ["a", "b", "c"],
     ],
-)
+)  # fmt: skip
 def test_bad_priors_are_named(bad):
     with pytest.raises(tv.ArgumentError, match="'prior' must"):
         resolve_prior(bad, 3)

@@ -62,15 +62,13 @@ def test_plain_outputs_are_matched_to_the_nearest():
 @pytest.mark.parametrize(
     "query",
     [
-        Query.count(7),
-        Query.count(7, categories=2, extend=3),
-        Query.mean(records=3, lower=-1, upper=2),
-        Query.median(lower=0, upper=4),
+        Query.count(7), Query.count(7, categories=2, extend=3),
+        Query.mean(records=3, lower=-1, upper=2), Query.median(lower=0, upper=4),
         Query.custom([0, 1.5, 2], [(0, 1), (1, 3)], [(2, 0), (0, 1), (1, 0)]),
         Query.custom([0, 1, 2], [5, 6], "complete"),
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_round_trip(query):
     again = Query.from_dict(query.to_dict())
     assert again == query
@@ -125,17 +123,10 @@ def test_bad_queries_are_named(make, message):
 @pytest.mark.parametrize(
     "data",
     [
-        None,
-        [],
-        {},
-        {"kind": ["count"]},
-        {"kind": "count"},
-        {"kind": "count", "upper": 3, "step": 1},
-        {"kind": "count", "upper": "3"},
-        {"kind": "count", "upper": True},
-        {"kind": "count", "upper": 10**12},
-        {"kind": "count", "upper": 10**400},
-        {"kind": "count", "upper": 3, "categories": "1"},
+        None, [], {}, {"kind": ["count"]}, {"kind": "count"},
+        {"kind": "count", "upper": 3, "step": 1}, {"kind": "count", "upper": "3"},
+        {"kind": "count", "upper": True}, {"kind": "count", "upper": 10**12},
+        {"kind": "count", "upper": 10**400}, {"kind": "count", "upper": 3, "categories": "1"},
         {"kind": "count", "upper": 3, "categories": 5e-324},
         {"kind": "count", "upper": 3, "extend": 1e308},
         {"kind": "count", "upper": 3, "extend": 10**400},
@@ -146,7 +137,7 @@ def test_bad_queries_are_named(make, message):
         {"kind": "custom", "inputs": [0, [1]], "outputs": [0, 1], "neighbours": {}},
         {"kind": "_on_grid", "inputs": [0, 1]},
     ],
-)
+)  # fmt: skip
 def test_descriptions_that_no_query_wrote_are_refused(data):
     with pytest.raises(tv.QueryError):
         Query.from_dict(data)

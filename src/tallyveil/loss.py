@@ -100,8 +100,7 @@ def weigh_loss(query: Query, loss: Loss, weights: ArrayLike) -> Floats:
         raise ArgumentError("weights", rule, got=f"shape {factors.shape}")
     if not np.isfinite(factors).all() or (factors < 0).any() or not factors.any():
         raise ArgumentError("weights", "be finite, at least 0 and not all 0")
-    weighted: Floats = factors[:, None] * table
-    return weighted
+    return factors[:, None] * table
 
 
 def _require_parameter(name: str, value: Any) -> float:
@@ -158,8 +157,7 @@ def is_monge(costs: ArrayLike, tolerance: float = 1e-12) -> bool:
 
 def measure_crossing(table: Floats) -> Floats:
     """Return c(i,j+1) + c(i+1,j) - c(i,j) - c(i+1,j+1), shape (n - 1, m - 1)."""
-    crossing: Floats = table[:-1, 1:] + table[1:, :-1] - table[:-1, :-1] - table[1:, 1:]
-    return crossing
+    return table[:-1, 1:] + table[1:, :-1] - table[:-1, :-1] - table[1:, 1:]
 
 
 def parse_loss(text: str) -> Loss:

@@ -65,6 +65,14 @@ class Struct(
         for field in msgspec.structs.fields(type(self)):
             _require_type(field.name, getattr(self, field.name), field.type)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle by name, as fields are set."""
+        return _rebuild, (type(self), msgspec.structs.asdict(self))
+
+
+def _rebuild(kind: type[AnyStruct], fields: Mapping[str, Any]) -> AnyStruct:
+    return kind(**fields)
+
 
 def set_field(struct: msgspec.Struct, name: str, value: Any) -> None:
     """Replace a field by its one form; for `__post_init__` only."""

@@ -4,6 +4,7 @@ import datetime as dt
 import io
 import os
 import pickle
+import random
 import shutil
 
 import numpy as np
@@ -17,9 +18,12 @@ from tallyveil.release import plan, transaction
 from tallyveil.tables import columnar, text
 from tallyveil.tables import table as tables
 from tallyveil.tables.table import FileIdentity
+from tests.asking import privatize
 
-LIMITS = tables.BATCH_ROWS, text.HELD
-"""How many rows are read at once, and up to which length text is held; engines change it."""
+LIMITS = ((tables, "BATCH_ROWS"), (columnar, "BATCH_ROWS"), (text, "HELD"), (text, "BLOCK"))
+"""How much of a table is read at once, and up to which length text is held in memory."""
+
+USUAL, SMALL = [getattr(*place) for place in LIMITS], [3, 3, -1, 64]
 
 
 class FixedEntropy(tv.SeededNotPrivate):
@@ -47,12 +51,9 @@ class FixedTime(dt.datetime):
 def fixed(monkeypatch):
     """Draws look at zeros instead of the true counts; names and times are always the same.
 
-    The disk is not waited for, and engines may say from which length on a file is streamed.
+    The disk is not waited for.
     """
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(tables, "BATCH_ROWS", tables.BATCH_ROWS)
-    monkeypatch.setattr(columnar, "BATCH_ROWS", columnar.BATCH_ROWS)
-    monkeypatch.setattr(text, "HELD", text.HELD)
     monkeypatch.setattr(FileIdentity, "of", lambda path: FileIdentity(path, ()))
     monkeypatch.setattr(transaction, "Entropy", FixedEntropy)
     monkeypatch.setattr(transaction.uuid, "uuid4", lambda: "one-name")
@@ -65,7 +66,13 @@ def fixed(monkeypatch):
 @pytest.fixture
 def compare(fixed):
     """What tells two published tables apart, with the draws held fixed."""
-    return compare_forms
+    yield compare_forms
+    set_limits(USUAL)
+
+
+def set_limits(values):
+    for place, value in zip(LIMITS, values, strict=True):
+        setattr(*place, value)
 
 
 @pytest.fixture
@@ -87,29 +94,27 @@ def dump(value):
     return buffer.getvalue()
 
 
-def publish(table, folder, options):
+def publish(table, folder, options, limits):
     """Everything that leaves: the folder's bytes, the pickled release, the table's memory.
 
-    With `alone` in the options no folder is written, and a release is all there is.
+    With `alone` in the options no folder is written, and a release is all there is. The source is
+    gone before anybody looks at what is left of it.
     """
-    given = {"upper": 9, "epsilon": 1, **options}
-    if given.pop("alone", False):
-        release = tv.privatize(table, **given)
-        return {
-            "files": release.files,
-            "pickles": dump(release),
-            "memory": memory_of(release.table),
-        }
-    if "levels" in given:
-        releases = tv.privatize_levels(table, out=folder, **given)
-    else:
-        releases = [tv.privatize(table, out=folder, **given)]
+    keys = {"upper": 9, "epsilon": 1, **options}
+    alone = keys.pop("alone", False)
+    set_limits(limits)
+    released = privatize(table, out=None if alone else folder, **keys)
+    set_limits(USUAL)
+    for path in folder.parent.iterdir():
+        if path != folder:
+            path.unlink()
+    releases = released if isinstance(released, tuple) else [released]
     files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     return {
-        "folder": files,
+        "folder": releases[0].files if alone else files,
         "pickles": [dump((release, release.table)) for release in releases],
         "memory": [memory_of(release.table) for release in releases],
-        "kept": [memory_of(release.data.native()) for release in releases],
+        "data": [memory_of(release.data.native()) for release in releases],
     }
 
 
@@ -159,16 +164,14 @@ def buffers_of(array):
 def compare_forms(pair, options, place, build=None):
     """Publish both tables, as they are or as `build` makes them; the names of what differs.
 
-    Both have the same paths, one after the other: nothing but the table tells them apart.
+    Both have the same paths, one after the other: nothing but the table tells them apart. Either
+    may be read in small batches.
     """
-    found = []
-    tables.BATCH_ROWS, text.HELD = LIMITS
-    columnar.BATCH_ROWS = tables.BATCH_ROWS
+    parts, rng = [], random.Random(f"{options} {build and build.__name__}")
     for columns in pair:
         place.mkdir(parents=True)
-        table = build(columns, place / "table") if build else columns
-        if isinstance(table, tuple):
-            table, options = table[0], {**options, **table[1]}
-        found.append(publish(table, place / "out", options))
+        source = build(columns, place / "table") if build else columns
+        source, more = source if isinstance(source, tuple) and build else (source, {})
+        parts.append(publish(source, place / "out", options | more, rng.choice([USUAL, SMALL])))
         shutil.rmtree(place)
-    return [part for part in found[0] if found[0][part] != found[1][part]]
+    return [part for part in parts[0] if parts[0][part] != parts[1][part]]

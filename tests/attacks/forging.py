@@ -1,4 +1,4 @@
-"""What a clever forger does: change facts of a receipt, and make every document again."""
+"""Forge releases: change facts of a receipt, and write every document again from them."""
 
 import json
 import shutil
@@ -22,11 +22,10 @@ REFUSALS = (
     ValueError,
     AttributeError,
 )
-"""How facts that contradict each other end when documents are made from them by force."""
+"""What writing documents from contradictory facts may raise."""
 
-
-MADE_AGAIN = ("receipt.json", "METHODOLOGY.html", "datapackage.json")
-"""With the files of sums, what documents are made again of."""
+DOCUMENTS = ("receipt.json", "METHODOLOGY.html", "datapackage.json")
+"""With the files of totals, what follows from a receipt and the data."""
 
 
 def reseal(folder):
@@ -36,28 +35,23 @@ def reseal(folder):
 
 
 def checks(folder):
-    """Whether a folder checks as it is."""
+    """Return whether a folder checks, every page compared."""
     return all(finding.ok for finding in tv.check_package(folder))
 
 
 def passes(folder):
-    """Whether a folder checks once its checksums are right."""
+    """Return whether a folder checks once its checksums are right."""
     reseal(folder)
     return checks(folder)
 
 
-def make_again(folder, document):
-    """Every document and file of sums, as they follow from the facts of a receipt."""
+def rebuild(folder, document):
+    """Write every document and file of totals again from the facts of a receipt."""
     receipt = Receipt.from_dict(document)
-    table = package._read_data(folder, receipt, True)
-    sums = {} if receipt.sums is None else make_sums_again(folder, table, receipt)
+    table = package._read_data(folder, receipt)
+    sums = {} if receipt.sums is None else rebuild_sums(folder, table, receipt)
     (folder / "receipt.json").write_text(receipt.to_json(), encoding="utf-8")
     (folder / "METHODOLOGY.html").write_text(rebuild_methodology(folder), encoding="utf-8")
-    make_description_again(folder, table, receipt, sums)
-
-
-def make_description_again(folder, table, receipt, sums):
-    """The description of the data that are there, with the types it stated."""
     path = folder / "datapackage.json"
     fields = read_json(path)["resources"][0]["schema"]["fields"]
     types = {field["name"]: field["type"] for field in fields}
@@ -65,11 +59,11 @@ def make_description_again(folder, table, receipt, sums):
     path.write_bytes(describe_data(table, facts, receipt, types, sums))
 
 
-def make_sums_again(folder, table, receipt):
-    """The files of a hierarchy's or of margins' levels, with the estimates that they state."""
+def rebuild_sums(folder, table, receipt):
+    """Write the files of totals again, with the estimates that they state."""
     record = receipt.sums
     grouping = find_grouping(record.method, table, receipt.zeros)
-    made = {}
+    files = {}
     for level, name in enumerate(record.files):
         content = (folder / name).read_bytes()
         parts = {}
@@ -81,22 +75,13 @@ def make_sums_again(folder, table, receipt):
                 missed = np.array([int(t) for t in read_stated(content, column.name, "missed")])
             estimates = read_stated(content, column.name)
             parts[column.name] = LevelColumn(sums[level], estimates, accuracy, missed)
-        made[name] = record.method.write_level(level, grouping.full, table, parts)
-        (folder / name).write_bytes(made[name])
-    return made
-
-
-def can_make_again(folder, document):
-    """Whether documents could be made from these facts; they then lie in the folder."""
-    try:
-        make_again(folder, document)
-    except REFUSALS:
-        return False
-    return True
+        files[name] = record.method.write_level(level, grouping.full, table, parts)
+        (folder / name).write_bytes(files[name])
+    return files
 
 
 def read(folder):
-    """The receipt of a folder, as it is written."""
+    """Read the receipt of a folder as it is written."""
     return json.loads((folder / "receipt.json").read_text(encoding="utf-8"))
 
 
@@ -107,21 +92,21 @@ def write(folder, document):
 
 
 def get(data, path):
-    """The value at a place of a JSON document."""
+    """Return the value at a place of a JSON document."""
     for key in path:
         data = data[key]
     return data
 
 
 def put(data, path, value):
-    """A copy of a JSON document with another value at a place."""
+    """Return a copy of a JSON document with another value at a place."""
     copy = json.loads(json.dumps(data))
     get(copy, path[:-1])[path[-1]] = value
     return copy
 
 
 def list_places(data, path=(), most=3, groups=False):
-    """Every place in a JSON document that holds a value or a list, or with `groups` an object.
+    """List the places of a JSON document with a value or a list, or with `groups` an object.
 
     Of lists the first `most` entries are places.
     """
@@ -134,7 +119,7 @@ def list_places(data, path=(), most=3, groups=False):
 
 
 def mutate(value, words=()):
-    """Other values for a place, of its own kind and of others."""
+    """Return other values for a place, of its type and of others."""
     if isinstance(value, bool):
         values = [not value, 1, "true", None]
     elif isinstance(value, int):
@@ -152,18 +137,16 @@ def mutate(value, words=()):
 
 
 def copy(honest, place):
-    """A folder to forge, and the bytes of what is made again in it."""
+    """Copy a folder to forge; return it with the contents of all that `rebuild` writes."""
     forged = shutil.copytree(honest, place / "forged")
-    names = [name for name in MADE_AGAIN if (honest / name).exists()]
-    return forged, {
-        p.name: p.read_bytes() for p in (*map(honest.joinpath, names), *honest.glob("sums-*"))
-    }
+    paths = (*map(forged.joinpath, DOCUMENTS), *forged.glob("sums-*"))
+    return forged, {path.name: path.read_bytes() for path in paths}
 
 
 def try_fact(forged, content, document):
-    """Put a changed receipt into a folder, by hand and with everything made again.
+    """Put a changed receipt into a folder, by hand and with every document written again.
 
-    Gives the receipt that passes, or None, and whether documents could be made from it.
+    Return the receipt that passes, or None, and whether documents could be written from it.
     """
     honest = json.loads(content["receipt.json"])
     for name, honest_bytes in content.items():
@@ -171,16 +154,23 @@ def try_fact(forged, content, document):
     write(forged, document)
     if passes(forged):
         return document, False
-    if not can_make_again(forged, document):
-        return None, False  # facts that contradict each other or the data
-    again = read(forged)  # what follows from the facts may have come back as it was
+    try:
+        rebuild(forged, document)
+    except REFUSALS:
+        return None, False
+    again = read(forged)  # a fact that follows from others is as it was
     return (again if again != honest and passes(forged) else None), True
 
 
 def require_same_documents(honest, place):
-    """Forgeries fail because of what they say, not because the tests cannot write documents."""
-    again, _ = copy(honest, place)
-    make_again(again, read(again))
+    """Rebuild an honest folder byte for byte: forgeries then fail because of what they say."""
+    again, content = copy(honest, place)
+    document = read(again)
+    for name in content.keys() - {"datapackage.json"} - {n for n in content if "sums-" in n}:
+        (again / name).unlink()
+    (again / CHECKSUMS).unlink()
+    rebuild(again, document)
     reseal(again)
     for path in honest.iterdir():
         assert (again / path.name).read_bytes() == path.read_bytes(), path.name
+    assert checks(again)

@@ -29,27 +29,27 @@ LIMITED = ["timeout", "--signal=KILL", "300"]  # a program that waits for ever f
 
 
 def run_measured(*words):
-    """Exit code, processor seconds, megabytes and what was said."""
+    """Return exit code, processor seconds, megabytes and all that was printed."""
     command = [sys.executable, "-S", "-c", PROBE, *LIMITED, *PROGRAM, *map(str, words)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    *said, last = done.stdout.strip().splitlines()
-    return *json.loads(last), "\n".join([*said, done.stderr])
+    *lines, last = done.stdout.strip().splitlines()
+    return *json.loads(last), "\n".join([*lines, done.stderr])
 
 
 def require_cheap(*words, codes=(0, 1, 2)):
-    """The program ends by itself, soon and with little memory, in its own words."""
-    code, seconds, megabytes, said = run_measured(*words)
-    assert code in codes, said
+    """Require that the program ends by itself, soon, in little memory and in its own words."""
+    code, seconds, megabytes, shown = run_measured(*words)
+    assert code in codes, shown
     assert seconds < MOST_SECONDS, f"{seconds:.1f} s"
     assert megabytes < MOST_MEGABYTES, f"{megabytes} MB"
-    assert "Traceback" not in said
-    assert "unexpected" not in said
-    return said
+    assert "Traceback" not in shown
+    assert "unexpected" not in shown
+    return shown
 
 
 def require_cheap_refusal(*words):
-    """The same, and it refuses."""
+    """Require the same, and that it refuses."""
     return require_cheap(*words, codes=(1, 2))
 
 

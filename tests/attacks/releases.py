@@ -1,5 +1,6 @@
-"""Releases of every kind, to be attacked: what was asked for, on tables that need no file."""
+"""One release of every kind, to be attacked."""
 
+import numpy as np
 import pandas as pd
 
 import tallyveil as tv
@@ -20,7 +21,7 @@ KINDS = {
     "design": {**WIDE, "method": "design", "delta": "0.01", "loss": "squared"},
     "one row": {**FEW, "contributions": 3, "spread": "one_row"},
     "separate rows": {
-        **{**FEW, "epsilon": "1/50", "method": "geometric"},
+        **{**FEW, "epsilon": "1/50"},
         **{"contributions": 50, "delta": "1e-6", "spread": "distinct_rows"},
     },
     "several rows": {**FEW, "contributions": 3, "neighbours": "replace_one"},
@@ -29,8 +30,8 @@ KINDS = {
     "invariant": {**WIDE, "hierarchy": "region,state", "invariant": "total"},
     "upper_column": {**WIDE, "hierarchy": "state", "upper_column": "county", "unbiased": True},
     "margins": {**WIDE, "margins": "state,half"},
-    "structural_zeros": {**FEW, "structural_zeros": ["county = 7", "county = 14 and half = a"]},
-    "zero, hierarchy": {**WIDE, "hierarchy": "region,state", "structural_zeros": "county = 7"},
+    "zeros": {**FEW, "structural_zeros": ["county = 7", "county = 14 and half = a"]},
+    "zeros, hierarchy": {**WIDE, "hierarchy": "region,state", "structural_zeros": "county = 7"},
     "nested": {**TWO, "nested": "tests,cases", "method": "preserve"},
     "unbiased": {**WIDE, "unbiased": True, "method": "preserve"},
     "signed": {**FEW, "upper": None, "signed": True},
@@ -41,36 +42,34 @@ KINDS = {
     "people": {**PEOPLE, "id_column": "who", "contributions": 2, "where": "county >= 3"},
     "ranges": {"by": "county", "bins": {"county": [0, 50, 200]}, "upper": 400, "epsilon": 1},
     "events": {**PEOPLE, "kind": "event", "other": "x", "method": "geometric", "title": "Visits"},
-    "workbook": {**FEW, "format": "xlsx"},
-    "stata": {**FEW, "format": "dta"},
     "parquet": {**FEW, "format": "parquet"},
     "exact account": {**FEW, "dataset": "exact"},
     "zcdp account": {**TWO, "dataset": "zcdp"},
 }
-"""What each kind of release asks for; those with a dataset are paid for from a ledger."""
+"""Options of each kind; those with a dataset debit a ledger."""
 
-ACCOUNTS = {"pure": (20, 0), "exact": (20, "1e-6"), "zcdp": (20, "1e-6")}
+ACCOUNTS = {"exact": (20, "1e-6"), "zcdp": (20, "1e-6")}
 
 
 def make_frame():
-    """A table of counts, with a column of every kind that an option needs."""
-    at = range(300)
+    """Make a table with a column of every type that an option needs."""
+    rows = range(300)
     return pd.DataFrame(
         {
-            "county": at,
-            "state": [i % 5 for i in at],
-            "region": [i % 5 // 3 for i in at],
-            "half": ["ab"[i // 5 % 2] for i in at],
+            "county": rows,
+            "state": [i % 5 for i in rows],
+            "region": [i % 5 // 3 for i in rows],
+            "half": ["ab"[i // 5 % 2] for i in rows],
             "cases": COUNTS,
             "tests": [c // 2 for c in COUNTS],
-            "sex": ["fm"[i % 2] for i in at],
-            "who": [f"p{i // 3}" for i in at],
+            "sex": ["fm"[i % 2] for i in rows],
+            "who": [f"p{i // 3}" for i in rows],
         }
     )
 
 
 def make_release(name, place):
-    """The folder of one kind of release, made once; of a ladder the last level."""
+    """Release one kind, unless that was done, and return its folder; of a ladder the last level."""
     folder = place / name
     if folder.exists():
         return folder
@@ -78,19 +77,18 @@ def make_release(name, place):
     options = dict(KINDS[name])
     frame = make_frame()
     if "count" in options:
-        count = options["count"]
-        named = {*([count] if isinstance(count, str) else count), "county", "state", "region"}
-        frame = frame[[column for column in frame if column in {*named, "half"}]]
+        counts = np.atleast_1d(options["count"])
+        frame = frame[[c for c in frame if c in {*counts, "county", "state", "region", "half"}]]
     frame.to_csv(place / f"{name}.csv", index=False)
     if "dataset" in options:
-        book = tv.Ledger.create(place / f"{name}.db")
-        book.open(options["dataset"], *ACCOUNTS[options["dataset"]], accounting=options["dataset"])
-        if options["dataset"] == "exact":
-            book.plan("exact", [options["epsilon"]])
-        options["ledger"] = book
-    if "levels" in options:
-        privatize(place / f"{name}.csv", out=place / "levels", **options)
-        (place / "levels" / "level-2-epsilon-1").rename(folder)
-    else:
-        privatize(place / f"{name}.csv", out=folder, **options)
+        ledger = tv.Ledger.create(place / f"{name}.db")
+        dataset = options["dataset"]
+        ledger.open(dataset, *ACCOUNTS[dataset], accounting=dataset)
+        if dataset == "exact":
+            ledger.plan(dataset, [options["epsilon"]])
+        options["ledger"] = ledger
+    out = place / "levels" if "epsilons" in options else folder
+    privatize(place / f"{name}.csv", out=out, **options)
+    if out != folder:
+        (out / "level-2-epsilon-1").rename(folder)
     return folder

@@ -141,18 +141,14 @@ def text(content):
 
 
 TABLES = {
-    "a thousand columns.csv": lambda: write_wide(1000),
-    "thousands of columns.csv": lambda: write_wide(20_000),
-    "as many columns as there may be.csv": lambda: write_wide(99_999),
+    "as many columns as there may be.csv": lambda: write_wide(2**14),
+    "more columns than there may be.csv": lambda: write_wide(99_999),
     "rows of two.csv": text(lambda: fill("1,1\n", HEADER)),
     "one quoted cell.csv": text(lambda: fill("1,1\n", HEADER + '"1",1\n')),
     "different cells.csv": text(lambda: HEADER + "".join(f'"{k}",{k}\n' for k in range(620_000))),
-    "old line ends.csv": text(lambda: fill("1,1\r", "place,cases\r")),
     "a title.csv": text(lambda: fill("1,1\n", f"A title\n\n{HEADER}")),
     "a footnote.csv": text(lambda: fill("1,1\n", HEADER, "a note\n")),
-    "empty lines.csv": text(lambda: fill("\n", HEADER)),
     "a cell that never ends.csv": text(lambda: fill("x,", 'a,b\n"')),
-    "empty quotes.csv": text(lambda: fill('"",""\n', HEADER)),
     "sixteen bits.csv": lambda: (HEADER + "1,1\n" * (ROOM // 8)).encode("utf-16"),
     "one long label.csv": text(lambda: fill("y,1\n", HEADER + "x" * 131_000 + ",1\n")),
     "one long number.csv": text(lambda: fill("-1,1\n", HEADER + "-" + "1" * 131_000 + ",1\n")),
@@ -162,10 +158,8 @@ TABLES = {
     "one text for all.feather": one_text_for_all,
     "long lists.parquet": long_lists,
     "zeros.csv": lambda: bytes(ROOM),
-    "some packed rows.csv.zst": pack_rows("zstd", 5_900_000),
     "packed rows.csv.zst": pack_rows("zstd", 8_000_000),
     "many packed rows.csv.zst": pack_rows("zstd", 60_000_000),
-    "very many packed rows.csv.gz": pack_rows("gzip", 60_000_000),
     "packed rows and a quote.csv.zst": pack_rows("zstd", 4_000_000, b'"1",1\n'),
     "many packed rows and a quote.csv.gz": pack_rows("gzip", 50_000_000, b'"1",1\n'),
     "packed noise.csv.zst": lambda: b"\x28\xb5\x2f\xfd" + os.urandom(10**6),
@@ -209,11 +203,8 @@ TABLES = {
     "noise.xlsx": lambda: b"PK\x03\x04" + os.urandom(10**6),
     "rows.sav": write_statistics("sav", 600_000),
     "packed rows.zsav": write_statistics("sav", 5_000_000, compress=True),
-    "rows.xpt": write_statistics("xport", 600_000),
     "rows.dta": write_statistics("dta", 1_200_000),
     "long notes.dta": long_notes,
-    "noise.dta": lambda: b"<stata_dta>" + os.urandom(10**6),
-    "noise.sav": lambda: b"$FL2" + os.urandom(10**6),
     "noise.sas7bdat": lambda: os.urandom(10**6),
     "rows.feather": write_arrow("feather", 50_000_000),
     "coded rows.parquet": write_arrow("parquet", 60_000_000, coded=True),
@@ -229,38 +220,26 @@ QUICK = (
     *("one long number.csv", "one text for all.feather"),
 )  # the dearest of every kind, in every run
 OUT_OF_PROPORTION = (
-    *("packed rows.csv.zst", "many packed rows.csv.zst", "very many packed rows.csv.gz"),
-    *("packed rows and a quote.csv.zst", "many packed rows and a quote.csv.gz"),
+    *("packed rows.csv.zst", "many packed rows.csv.zst"),
+    "many packed rows and a quote.csv.gz",
     *("a million rows.xlsx", "many styles.xlsx", "many names.xlsx", "packed rows.zsav"),
     *("long notes.dta", "rows.feather", "coded rows.parquet", "many rows.parquet"),
-    *("long texts.parquet", "one text for all.feather", "long lists.parquet"),
+    "long texts.parquet",
 )
+TEXTS_FOR_ALL = ("one word for all.feather", "one text for all.feather")
+"""To inspect them, no row is read."""
+
 MANY_ROWS, MOST_FOR_MANY_ROWS = ("rows.parquet", "late repeats.parquet"), 700
 """Six bytes for each of fifty million rows, beside what the program takes."""
 
 HONEST_WORK = (
     *MANY_ROWS,
-    *(
-        "one quoted cell.csv",
-        "different cells.csv",
-        "empty quotes.csv",
-    ),
-    *("old line ends.csv", "sixteen bits.csv", "rows.sav", "rows.xpt", "rows.dta"),
+    *("one quoted cell.csv", "different cells.csv", "sixteen bits.csv", "rows.sav", "rows.dta"),
 )
 """Publishing takes as long as that many rows do: in proportion to the file, in little memory."""
 
-OPTIONS = [
-    "--count",
-    "cases",
-    "--keep",
-    "all",
-    "--upper",
-    "9",
-    "--epsilon",
-    "1",
-    "--out",
-    "release",
-]
+PROTECTED = ["--count", "cases", "--keep", "all", "--upper", "9", "--epsilon", "1"]
+OPTIONS = [*PROTECTED, "--out", "release"]
 CASES = [(command, name) for name in TABLES for command in ("inspect", "privatize")]
 
 
@@ -279,18 +258,19 @@ def test_a_hostile_table_costs_little(command, name, tmp_path, monkeypatch):
     path = write_case(name, tmp_path)
     monkeypatch.chdir(tmp_path)
     if command == "inspect":
-        said = hostile.require_cheap("inspect", path)
+        shown = hostile.require_cheap("inspect", path)
     elif name in HONEST_WORK:
-        code, _, megabytes, said = hostile.run_measured("privatize", path, *OPTIONS)
+        code, _, megabytes, shown = hostile.run_measured("privatize", path, *OPTIONS)
         most = MOST_FOR_MANY_ROWS if name in MANY_ROWS else hostile.MOST_MEGABYTES
-        assert (code in (0, 1), megabytes < most) == (True, True), (megabytes, said)
+        assert (code in (0, 1), megabytes < most) == (True, True), (megabytes, shown)
     else:
-        said = hostile.require_cheap("privatize", path, *OPTIONS)
-    assert (UNPACK in said) == (name in OUT_OF_PROPORTION), said
+        shown = hostile.require_cheap("privatize", path, *OPTIONS)
+    refused = (*OUT_OF_PROPORTION, *(TEXTS_FOR_ALL if command == "privatize" else ()))
+    assert (UNPACK in shown) == (name in refused), shown
 
 
 def test_tables_wait_for_no_pipe(tmp_path):
-    for ending in ("csv", "csv.gz", "xlsx", "dta", "parquet"):
+    for ending in ("csv", "xlsx", "parquet"):
         os.mkfifo(tmp_path / f"t.{ending}")
-        for words in (("inspect",), ("privatize", *OPTIONS)):
-            hostile.require_cheap_refusal(*words, tmp_path / f"t.{ending}")
+        hostile.require_cheap_refusal("inspect", tmp_path / f"t.{ending}")
+    hostile.require_cheap_refusal("privatize", tmp_path / "t.csv", *OPTIONS)

@@ -35,33 +35,34 @@ def test_a_category_that_cannot_be_written_is_refused(categories, paid):
         privatize(FRAME[["g"]], by="g", categories=categories, upper=5, epsilon=1, **paid)
 
 
-@pytest.mark.parametrize("form", ["xlsx", "parquet", "csv.gz", "dta"])
-def test_a_kept_word_that_no_format_can_hold_is_refused(form, paid):
-    with pytest.raises(TableError, match="character"):
-        privatize(FRAME.assign(g=[HALF, "b"]), **COUNTED, format=form, **paid)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("place", ["cell", "category", "column", "index"])
+def test_a_kept_word_that_cannot_be_written_is_refused(place, form, paid):
+    """Half a character in a message would stop whoever prints it."""
+    frame = {
+        "cell": lambda: FRAME.assign(g=[HALF, "b"]),
+        "category": lambda: FRAME.assign(g=pd.Categorical([HALF, "b"])),
+        "column": lambda: FRAME.rename(columns={"g": HALF}),
+        "index": lambda: FRAME.set_index(pd.Index([HALF, "y"], name="k")),
+    }[place]()
+    with pytest.raises(TableError, match="has a character that cannot be written") as refused:
+        privatize(frame, **COUNTED, format=form, **paid)
+    assert str(refused.value).isascii()
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        FRAME.assign(g=[HALF, "b"]),
-        FRAME.assign(g=pd.Categorical([HALF, "b"])),
-        FRAME.rename(columns={"g": HALF}),
-        FRAME.set_index(pd.Index([HALF, "y"], name="k")),
-    ],
-    ids=["cell", "category", "column", "index"],
-)
-def test_a_kept_word_that_cannot_be_written_is_refused(frame, paid):
-    with pytest.raises(TableError, match="cannot be written as utf-8"):
-        privatize(frame, **COUNTED, **paid)
-
-
-def test_a_category_outside_the_encoding_of_the_table_is_refused(tmp_path, paid):
+def test_a_category_outside_the_encoding_of_the_table_is_released(tmp_path):
+    """What is released is UTF-8, whatever the table is written in."""
     file = tmp_path / "people.csv"
     file.write_bytes("g\n\xe9\n".encode("latin-1"))
     options = {"by": "g", "categories": ["\xe9", "\u0436"], "upper": 5, "epsilon": 1}
-    with pytest.raises(TableError, match="cannot be written as latin-1"):
-        privatize(file, **options, encoding="latin-1", **paid)
+    privatize(file, **options, encoding="latin-1", out=tmp_path / "out")
+    assert (
+        (tmp_path / "out" / "data.csv")
+        .read_text(encoding="utf-8")
+        .splitlines()[1]
+        .startswith("\xe9,")
+    )
+    assert all(finding.ok for finding in check_package(tmp_path / "out"))
 
 
 @pytest.mark.parametrize("twin", ["c\u200b", " c", "\u2063c", "c\u3164", "c\ufe0f"])
@@ -96,17 +97,11 @@ def test_sums_with_two_columns_of_one_name_are_refused(columns, options, words, 
         privatize(FRAME.assign(**columns), **{**COUNTED, **options}, **paid)
 
 
-@pytest.mark.parametrize("digits", [400, 3000, 4500])
-@pytest.mark.parametrize("name", ["tradeoff", "delta"])
+@pytest.mark.parametrize("digits", [400, 4500])
+@pytest.mark.parametrize("name", ["priority", "delta", "epsilon"])
 def test_an_amount_that_no_receipt_can_hold_is_refused(name, digits, paid):
-    with pytest.raises(ArgumentError, match=f"'{name}' must be a f"):
-        privatize(FRAME, **COUNTED, **{name: "0." + "1" * digits}, **paid)
-
-
-@pytest.mark.parametrize("digits", [400, 3000, 4500])
-def test_an_epsilon_that_no_receipt_can_hold_is_refused(digits, paid):
-    with pytest.raises(ArgumentError, match="'epsilon' must be a f"):
-        privatize(FRAME, **{**COUNTED, "epsilon": "0." + "1" * digits}, **paid)
+    with pytest.raises(ArgumentError, match=f"'{name}' must be .*at most 300 digits"):
+        privatize(FRAME, **{**COUNTED, name: "0." + "1" * digits}, **paid)
 
 
 def test_the_longest_epsilon_gives_a_release_that_checks(tmp_path):
@@ -119,17 +114,13 @@ def test_the_longest_epsilon_gives_a_release_that_checks(tmp_path):
 
 
 def test_more_columns_than_a_receipt_may_have_are_refused(paid):
-    columns = [f"c{at}" for at in range(1001)]
-    frame = pd.DataFrame(1, index=range(3), columns=columns)
+    names = [f"c{at}" for at in range(1001)]
+    frame = pd.DataFrame(1, index=range(3), columns=names)
     with pytest.raises(ArgumentError, match="'count' must name at most 1,000"):
-        privatize(frame, count=columns, upper=5, epsilon="0.001", **paid)
-
-
-def test_a_hierarchy_with_too_many_levels_is_refused(paid):
-    levels = {f"l{at}": ["x", "y"] for at in range(41)}
+        privatize(frame, count=names, upper=5, epsilon="0.001", **paid)
+    options = {"count": "c0", "hierarchy": names[1:42], "upper": 5, "epsilon": 1}
     with pytest.raises(ArgumentError, match="'hierarchy' must have at most 40"):
-        privatize(FRAME.assign(**levels), count="c", keep=[], hierarchy=list(levels),
-                     upper=5, epsilon=1, **paid)  # fmt: skip
+        privatize(frame, **options, **paid)
 
 
 def test_a_hierarchy_of_many_levels_checks(tmp_path):

@@ -1,4 +1,4 @@
-"""A forger may change any fact of a folder and make all its documents again: what still passes?
+"""Change any fact of a receipt and write all documents again: what still passes?
 
 Facts that nothing else in the folder depends on cannot be checked by anybody, and are listed
 here. Everything else must fail.
@@ -13,10 +13,10 @@ import pytest
 from tallyveil.request.ranges import WIDE
 from tests.asking import privatize
 from tests.attacks import forging, releases
+from tests.attacks.forging import passes
+from tests.attacks.releases import COUNTS, KINDS
 
-passes = forging.passes
-KINDS, COUNTS = releases.KINDS, releases.COUNTS
-FREE = {  # names, times and remarks: whose they are, not what they promise
+FREE = {  # names, times and remarks, not the guarantee
     "release",
     "created",
     "program.version",
@@ -32,36 +32,34 @@ FREE = {  # names, times and remarks: whose they are, not what they promise
     "table.encoding",
     "table.where",
     "about.title",
-    "columns.*.groups",  # totals that are left out; those that are stated are worked out again
-    "a higher cost",  # a promise that is weaker than it could be
-    "a table of counts",  # where events were counted; the promise is about one of them
+    "columns.*.groups",  # totals that are left out; those that are stated are computed again
+    "a higher cost",  # a guarantee that is weaker than it could be
+    "a table of counts",  # where events were counted; the guarantee is about one of them
     "no other cell",  # its label is one of the listed categories then
     "a bound that no count reaches",
 }
+SHARES = 8
+"""Every run forges one in this many places of a receipt; the long run forges all."""
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Where releases lie, by the names of their kinds."""
+    """Release every kind; each folder has the name of its kind."""
     place = tmp_path_factory.mktemp("honest")
     for name in KINDS:
         releases.make_release(name, place)
     return place
 
 
-SHARES = 8
-"""In every run one in so many places of a receipt is forged; in the long run all are."""
-
-
 def general(path) -> str:
-    """A place without the numbers of list entries, ending at the first of a list of words."""
+    """Name a place without the numbers of list entries."""
     words = ["*" if isinstance(key, int) else key for key in path]
     return ".".join(words).removesuffix(".*")
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_no_change_of_a_receipt_that_means_something_passes(folders, tmp_path, name):
-    """Of every kind of release a share of the places, another one of each."""
+    """Forge a share of the places of every kind of release, another one of each."""
     share = None if name == "preserve" else (list(KINDS).index(name), SHARES)
     assert forge_everything(folders / name, tmp_path, most=2, share=share) > 10
 
@@ -69,13 +67,13 @@ def test_no_change_of_a_receipt_that_means_something_passes(folders, tmp_path, n
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_no_change_at_all_passes(folders, tmp_path, name):
-    """Every place, in two ways; of the releases that say most, in all of them."""
+    """Forge every place in two ways; in the releases that say most, in all ways."""
     most = 9 if name in ("preserve", "fair", "level") else 2
     assert forge_everything(folders / name, tmp_path, most) > 120
 
 
 def forge_everything(honest, place, most, share=None):
-    """Change every place of a receipt in up to `most` ways, by hand and with everything rebuilt."""
+    """Change every place in up to `most` ways, by hand and with all documents written again."""
     assert forging.checks(honest)
     document = forging.read(honest)
     forged, content = forging.copy(honest, place)
@@ -95,7 +93,7 @@ def forge_everything(honest, place, most, share=None):
 
 
 def name_survivor(path, forged, document):
-    """The place, or what was said instead where that is as true."""
+    """Name the place, or what the receipt states instead where that is as true."""
     if path == ("table", "counted_by") and not forged["table"]["counted_by"]:
         return "a table of counts"
     if path == ("table", "other") and not forged["table"]["other"]:
@@ -108,7 +106,7 @@ def name_survivor(path, forged, document):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_forger_makes_the_same_documents_from_the_same_facts(folders, tmp_path, name):
+def test_the_forger_rebuilds_honest_folders_byte_for_byte(folders, tmp_path, name):
     forging.require_same_documents(folders / name, tmp_path)
 
 
@@ -140,7 +138,7 @@ def drop_columns(folder):
 
 
 def drop_certificates(folder):
-    """A folder with no certificate but that of its counts."""
+    """Leave no certificate but that of the counts."""
     document = forging.read(folder)
     for place in (document, *document["columns"]):
         place["stages"] = place["stages"][-1:]
@@ -155,7 +153,6 @@ def drop_certificates(folder):
 
 
 def replace_counts(folder):
-    """Counts of another draw, without their own receipt."""
     head, *lines = (folder / "data.csv").read_text().splitlines()
     rows = np.array([line.split(",") for line in lines])
     rows[:, 1] = "3"

@@ -60,9 +60,9 @@ def test_every_draw_says_so_when_printed_copied_or_pickled(draw):
 
 def test_the_mark_stays_in_parts_and_sums_and_changes_no_number():
     drawn = tv.certify_geometric(QUERY, 1).release(np.array(COUNTS), tv.SeededNotPrivate(5))
-    for made in (drawn[2:], drawn + 1, drawn.copy(), drawn / 2):
-        assert "NOT PRIVATE" in repr(made)
-        assert "NOT PRIVATE" in str(made)
+    for part in (drawn[2:], drawn + 1, drawn.copy(), drawn / 2):
+        assert "NOT PRIVATE" in repr(part)
+        assert "NOT PRIVATE" in str(part)
     assert type(drawn.sum()) is np.int64
     assert type(drawn[0]) is np.int64
     assert drawn.dtype == np.int64
@@ -78,13 +78,13 @@ def test_tables_say_so_where_their_kind_can():
         release = privatize(
             table, "cases", upper=9, epsilon=1, keep="all", entropy=tv.SeededNotPrivate(5)
         )
-        found = release.table
-        if isinstance(found, pd.DataFrame):
-            assert "NOT PRIVATE" in str(found.attrs)
-            assert "NOT PRIVATE" in str(found.head(3).attrs)
-        elif isinstance(found, pa.Table):
-            assert "NOT PRIVATE" in str(found.schema.metadata)
-            assert "NOT PRIVATE" in str(found.slice(0, 3).schema.metadata)
+        released = release.table
+        if isinstance(released, pd.DataFrame):
+            assert "NOT PRIVATE" in str(released.attrs)
+            assert "NOT PRIVATE" in str(released.head(3).attrs)
+        elif isinstance(released, pa.Table):
+            assert "NOT PRIVATE" in str(released.schema.metadata)
+            assert "NOT PRIVATE" in str(released.slice(0, 3).schema.metadata)
         assert "NOT PRIVATE" in repr(release)
         assert "NOT PRIVATE" in release._repr_html_()
         assert "NOT PRIVATE" in repr(pickle.loads(pickle.dumps(release)))

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
 from rich.text import Text
@@ -11,27 +12,28 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
-from tallyveil.cli.common import SafeConsole
+from tallyveil.cli.common import SafeConsole, errors, fail
 from tallyveil.proof import certificate as document
 from tallyveil.untrusted import escape_controls
 from tests.asking import privatize
+from tests.attacks import forging
 
 EVIL = "a\x1b[31m\x1b]8;;x\x07\x9b2J\u202eb\u2066\r\nok   forged: line\x7f\x08"
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def run(*words):
+    """Run a command and return its output, without anything that steers a terminal."""
     done = CliRunner().invoke(app, [str(word) for word in words])
-    said = done.output + (done.stderr or "")
-    if isinstance(done.exception, tv.TallyveilError | OSError):  # `run` prints these
-        from tallyveil.cli.common import errors
-
+    output = done.output + (done.stderr or "")
+    if isinstance(done.exception, tv.TallyveilError | OSError):  # `app.run` prints these
         with errors.capture() as shown:
-            from tallyveil.cli.common import fail
-
             fail(str(done.exception))
-        said += shown.get()
-    return said
+        output += shown.get()
+    assert output.strip()
+    assert not STEERING.search(output)
+    assert not re.search(r"^ok   forged", output, re.MULTILINE)
+    return output
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def commands(place):
     return {
         "inspect": ("inspect", table),
         "privatize": ("privatize", table, "--count", "cases", "--upper", 9, "--epsilon", 1,
-                      "--out", place / "other"),
+                      "--keep", "all", "--out", place / "other"),
         "dry run": ("privatize", "--count", EVIL, "--upper", 9, "--epsilon", 1, "--dry-run"),
         "check": ("check", release),
         "report": ("report", release),
@@ -67,18 +69,15 @@ def commands(place):
         "verify broken": ("verify", place / "broken.json"),
         "compare": ("compare", place / "m.json", place / "plain.json"),
         "interpret": ("interpret", "--released", 3, "--mechanism", place / "m.json"),
-        "ladder": ("ladder", table, "--count", "cases", "--upper", 5, "--level", 2, "--level", 1,
+        "ladder": ("ladder", table, "--count", "cases", "--upper", 5, "--epsilons", "2,1",
                    "--out", place / "levels"),
-        "na_values": ("verify", place / f"none{EVIL}.json"),
+        "no such file": ("verify", place / f"none{EVIL}.json"),
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", commands(__import__("pathlib").Path()))
+@pytest.mark.parametrize("name", commands(Path()))
 def test_no_command_passes_a_control_on(place, name):
-    said = run(*commands(place)[name])
-    assert said.strip()
-    assert not STEERING.search(said)
-    assert not re.search(r"^ok   forged", said, re.MULTILINE)
+    run(*commands(place)[name])
 
 
 FIELDS = [
@@ -92,26 +91,15 @@ FIELDS = [
 @pytest.mark.parametrize("path", FIELDS, ids=lambda path: ".".join(map(str, path)))
 def test_no_field_of_a_receipt_forges_a_line(place, tmp_path, path):
     folder = shutil.copytree(place / "release", tmp_path / "release")
-    receipt = json.loads((folder / "receipt.json").read_text(encoding="utf-8"))
-    part = receipt
-    for key in path[:-1]:
-        part = part[key]
-    part[path[-1]] = EVIL
-    text = json.dumps(receipt, indent=1, ensure_ascii=False) + "\n"
-    (folder / "receipt.json").write_text(text, encoding="utf-8")
+    forging.write(folder, forging.put(forging.read(folder), path, EVIL))
     for command in ("check", "report"):
-        said = run(command, folder)
-        assert said.strip()
-        assert not STEERING.search(said)
-        assert not re.search(r"^ok   forged", said, re.MULTILINE)
+        run(command, folder)
 
 
 def test_names_of_files_in_a_folder_do_not_either(place, tmp_path):
     folder = shutil.copytree(place / "release", tmp_path / "release")
     (folder / "x\x1b[31m\nok   forged: line").write_text("x")
-    said = run("check", folder)
-    assert not STEERING.search(said)
-    assert not re.search(r"^ok   forged", said, re.MULTILINE)
+    run("check", folder)
 
 
 def test_a_ledger_with_foreign_words_does_not_either(tmp_path):
@@ -129,7 +117,7 @@ def test_a_ledger_with_foreign_words_does_not_either(tmp_path):
             if "dataset" in columns:
                 store.execute(f"update {table} set dataset = ?", (EVIL,))
     for command in ("show", "history", "verify"):
-        assert not STEERING.search(run("ledger", command, "--ledger", tmp_path / "budget.db"))
+        run("ledger", command, "--ledger", tmp_path / "budget.db")
 
 
 def test_tables_texts_and_markup_are_escaped_by_the_console(capsys):

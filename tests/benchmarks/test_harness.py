@@ -36,12 +36,6 @@ def record(folder, name, met=True, rows=1):
     return harness.conduct(name, lambda _: make_result(met, rows), settings, folder)
 
 
-def test_the_shortest_run_counts(monkeypatch):
-    ticks = iter([0.0, 5.0, 10.0, 12.0, 20.0, 29.0])
-    monkeypatch.setattr(harness.time, "process_time", lambda: next(ticks))
-    assert harness.time_best(lambda: "done", 3) == (2.0, "done")
-
-
 @pytest.mark.parametrize("met", [True, False])
 def test_numbers_are_recorded_and_missed_targets_counted(tmp_path, capsys, met):
     assert record(tmp_path / "deep", "sums", met) is met
@@ -144,16 +138,3 @@ def test_scale_measures_the_public_commands(name, tmp_path):
 def test_a_command_that_fails_is_reported():
     with pytest.raises(RuntimeError, match="no such option"):
         harness.measure_command([sys.executable, "-c", "raise SystemExit('no such option')"])
-
-
-def test_a_peer_that_is_not_there_is_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(harness, "PEERS", tmp_path)
-    peer = harness.find_peer("qif", install=False)
-    assert peer.run("print(1)") is None
-    assert "not installed" in peer.state
-
-
-def test_a_peer_returns_numbers_or_nothing():
-    peer = harness.Peer("python", Path(sys.executable), "this one")
-    assert peer.run("import sys; print('noise'); print(1.5, sys.argv[1])", "inf") == [1.5, math.inf]
-    assert peer.run("raise SystemExit(1)") is None

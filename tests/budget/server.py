@@ -88,12 +88,9 @@ class Server:
         options = [word for name, value in given.items() for word in ("-c", f"{name}={value}")]
         with (self.root / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                self._command("postgres", "-D", self.data, *options),
-                cwd="/",
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                start_new_session=True,
-            )
+                self._command("postgres", "-D", self.data, *options), cwd="/",
+                stdout=subprocess.DEVNULL, stderr=log, start_new_session=True,
+            )  # fmt: skip
         self.wait()
 
     def wait(self):

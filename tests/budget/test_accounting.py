@@ -44,13 +44,6 @@ def enumerate_delta(epsilons: list[Fraction], epsilon: Fraction) -> mpmath.mpf:
         return total
 
 
-def test_one_release_by_hand() -> None:
-    """RR(ln 3)-like: at epsilon 0 delta is p - q = tanh(epsilon / 2)."""
-    found = compose([Fraction(1)]).delta(Fraction(0))
-    assert 0 <= float(found) - math.tanh(0.5) < 1e-15
-    assert compose([Fraction(1)]).delta(Fraction(1)) == 0
-
-
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(
@@ -68,14 +61,6 @@ def test_never_below_and_hardly_above_the_truth(epsilons, share) -> None:
     # a loss between two places of the grid costs at most step^2 / 8 of its probability
     allowed = 1e-40 if on_grid else len(epsilons) * float(together.step) ** 2 / 8 + 1e-40
     assert excess <= allowed
-
-
-def test_odd_epsilons_share_a_coarse_grid() -> None:
-    epsilons = [Fraction(10007 + 13 * k, 99991) for k in range(10)]
-    together, at = compose(epsilons), Fraction(1, 2)
-    assert len(together.masses) <= 16_100
-    truth = enumerate_delta(epsilons, at)
-    assert 0 <= float(together.delta(at)) - float(truth) < 1e-7
 
 
 def test_epsilon_and_delta_belong_together() -> None:
@@ -149,13 +134,10 @@ def test_numbers_of_every_kind_mean_what_they_print_as(kind) -> None:
 def test_other_things_are_refused_in_words(wrong) -> None:
     loss = compose([1])
     calls = [
-        lambda: compose(wrong if wrong != [1] else [[1]]),
-        lambda: compose([wrong]),
-        lambda: loss.delta(wrong),
-        lambda: loss.epsilon(wrong),
-        lambda: share_epsilon(3, wrong, MILLIONTH),
-        lambda: share_epsilon(3, 1, wrong),
-    ]
+        lambda: compose(wrong if wrong != [1] else [[1]]), lambda: compose([wrong]),
+        lambda: loss.delta(wrong), lambda: loss.epsilon(wrong),
+        lambda: share_epsilon(3, wrong, MILLIONTH), lambda: share_epsilon(3, 1, wrong),
+    ]  # fmt: skip
     for call in calls:
         with pytest.raises(ArgumentError):
             call()
@@ -245,7 +227,7 @@ def test_zcdp_adds_rho_and_stops_where_the_promise_would_break(book):
     granted = [Fraction("0.02")] * 121
     for epsilon in granted:
         book.debit("cases", spend(epsilon))
-    with pytest.raises(BudgetError, match=r"costs rho .* remains of 0.0243"):
+    with pytest.raises(BudgetError, match=r"costs rho .* of 0.0243.* left"):
         book.debit("cases", spend("0.02"))
     rho = sum(map(concentrated_cost, granted))
     assert concentrated_delta(rho, Fraction(1)) <= MILLIONTH
@@ -255,7 +237,7 @@ def test_zcdp_adds_rho_and_stops_where_the_promise_would_break(book):
     account = book.account("cases")
     assert account.spent_epsilon <= 1
     book.debit("cases", spend(account.remaining_epsilon))
-    with pytest.raises(BudgetError, match="delta of 0"):
+    with pytest.raises(BudgetError, match="stages of delta 0"):
         book.debit("cases", spend("0.0001", delta=MILLIONTH))
 
 
@@ -263,13 +245,13 @@ def test_a_zcdp_account_tells_no_more_than_the_sum_of_what_was_spent(book):
     """Both figures hold at the account's delta: the smaller is told, first the sum, then zCDP's."""
     book.open("cases", 3, "1e-6", accounting="zcdp")
     told = []
-    for _ in range(20):
+    for _ in range(40):
         book.debit("cases", spend("0.06"))
         told.append(book.account("cases").spent_epsilon)
     assert told[0] == Fraction("0.06")
-    sums = [Fraction("0.06") * (at + 1) for at in range(20)]
+    sums = [Fraction("0.06") * (at + 1) for at in range(40)]
     assert all(one <= added for one, added in zip(told, sums, strict=True))
-    rho = 20 * concentrated_cost(Fraction("0.06"))
+    rho = 40 * concentrated_cost(Fraction("0.06"))
     assert concentrated_delta(rho, told[-1]) <= MILLIONTH
     assert told[-1] < sums[-1]
 

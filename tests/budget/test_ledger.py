@@ -22,14 +22,14 @@ def test_ten_tenths_fill_a_budget_of_one_exactly(ledger):
     for _ in range(10):
         ledger.debit("cases", spend("0.1"))
     assert ledger.account("cases").remaining_epsilon == 0
-    with pytest.raises(BudgetError, match="0 remains of 1"):
+    with pytest.raises(BudgetError, match="has 0 of 1 left"):
         ledger.debit("cases", spend(Fraction(1, 10**12)))
 
 
 def test_overspending_by_any_amount_is_refused_and_spends_nothing(ledger):
-    with pytest.raises(BudgetError, match=r"costs epsilon .*1 remains of 1.*Nothing was spent"):
+    with pytest.raises(BudgetError, match=r"costs epsilon .* has 1 of 1 left. Nothing was spent"):
         ledger.debit("cases", spend(1 + Fraction(1, 10**30)))
-    with pytest.raises(BudgetError, match=r"costs delta 1e-05, and 1e-06 remains"):
+    with pytest.raises(BudgetError, match=r"costs delta 1e-05, .* has 1e-06 of 1e-06 left"):
         ledger.debit("cases", spend("0.1", delta="1/100000"))
     assert ledger.account("cases").spent_epsilon == 0
     assert ledger.history("cases") == []
@@ -38,13 +38,9 @@ def test_overspending_by_any_amount_is_refused_and_spends_nothing(ledger):
 def test_an_entry_says_everything(ledger):
     stages = (Stage("distribution", Fraction(1, 4)), Stage("counts", Fraction(1, 3)))
     debit = Debit(
-        ("a", "b"),
-        stages,
-        mechanism=("m" * 64,),
-        certificate=("c" * 64,),
-        command="tallyveil privatize",
-        release="r1",
-    )
+        ("a", "b"), stages, mechanism=("m" * 64,), certificate=("c" * 64,),
+        command="tallyveil privatize", release="r1",
+    )  # fmt: skip
     entry = ledger.debit("cases", debit).to_dict()
     (kept,) = [entry.to_dict() for entry in ledger.history("cases")]
     assert kept == json.loads(json.dumps(entry))
@@ -117,7 +113,7 @@ def test_thirty_two_processes_asking_for_twice_the_budget(ledger, place):
     for worker in workers:
         worker.join()
     assert said.count("spent") == 16
-    assert all("0 remains of 1" in text for text in said if text != "spent")
+    assert all("0 of 1 left" in text for text in said if text != "spent")
     assert ledger.account("cases").remaining_epsilon == 0
     assert ledger.verify()[0] == 17
 

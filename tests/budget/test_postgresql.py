@@ -262,7 +262,7 @@ def test_the_command_line(server, database, tmp_path, monkeypatch):
     common = ("--ledger", address)
     run("ledger", "init", *common, "--dataset", "cases", "--epsilon", "2")
     run("privatize", "cases.csv", "--count", "cases", "--upper", "9", "--epsilon", "1",
-        "--allow-duplicates", "--out", "out", f"--ledger={address}", "--dataset",
+        "--set", "counts.allow_duplicates=true", "--out", "out", f"--ledger={address}", "--dataset",
         "cases")  # fmt: skip
     (entry,) = Ledger(address).history("cases")
     assert f"owner:***@127.0.0.1:{server.port}" in entry.body["command"]
@@ -289,12 +289,10 @@ SECRET = "hunter2/../@x"
         "postgresql://ann@127.0.0.1:1/budgets?PASSWORD=hunter2&sslmode=disable",
         "postgresql://ann:hunter2@127.0.0.1:one/budgets",
         "postgresql://ann:hunter2@127.0.0.1:1/budgets?nosuch=hunter2",
-        "postgresql://ann:hunter2%zz@127.0.0.1:1/budgets",
-        "postgresql:hunter2",
-        "postgresql:/ann:hunter2@h/d",
-        "mysql://ann:hunter2@127.0.0.1/budgets",
+        "postgresql://ann:hunter2%zz@127.0.0.1:1/budgets", "postgresql:hunter2",
+        "postgresql:/ann:hunter2@h/d", "mysql://ann:hunter2@127.0.0.1/budgets",
     ],
-)
+)  # fmt: skip
 def test_a_password_is_in_no_message_and_no_repr(address, tmp_path):
     options = {"upper": 9, "epsilon": 1, "out": tmp_path / "out", "dataset": "cases"}
     with pytest.raises(LedgerError) as refusal:
@@ -405,15 +403,12 @@ FUNCTION = (
     "$$ BEGIN RAISE EXCEPTION 'stolen'; END $$"
 )
 FUNCTIONS = {
-    "hashtext(pg_catalog.text)": "int4",
-    "to_regclass(pg_catalog.text)": "regclass",
-    "pg_advisory_xact_lock(pg_catalog.int4)": "void",
-    "current_setting(pg_catalog.text)": "text",
-    "max(pg_catalog.int4)": "int4",
-    "md5(pg_catalog.text)": "text",
+    "hashtext(pg_catalog.text)": "int4", "to_regclass(pg_catalog.text)": "regclass",
+    "pg_advisory_xact_lock(pg_catalog.int4)": "void", "current_setting(pg_catalog.text)": "text",
+    "max(pg_catalog.int4)": "int4", "md5(pg_catalog.text)": "text",
     "format_type(pg_catalog.oid, pg_catalog.int4)": "text",
     "pg_get_triggerdef(pg_catalog.oid)": "text",
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -502,21 +497,16 @@ def test_an_entry_that_the_server_did_not_keep_is_no_debit(server, database, led
 
 
 LIES = {
-    "no document": "x",
-    "null": "null",
-    "a list": "[]",
-    "a number": "7",
-    "no amount": "{}",
+    "no document": "x", "null": "null", "a list": "[]", "a number": "7", "no amount": "{}",
     "an amount with an exponent": '{"epsilon": "1e400000000", "stages": []}',
     "an amount of many digits": '{"epsilon": "1/' + "3" * 5000 + '", "stages": []}',
     "an amount that is none": '{"epsilon": NaN, "stages": []}',
     "a negative amount": '{"epsilon": "-1", "stages": []}',
     "amounts in a list": '{"epsilon": ["1"], "stages": [["1"]]}',
     "a key twice": '{"epsilon": "1/2", "epsilon": "1/100", "stages": []}',
-    "deep": "[" * 100_000 + "]" * 100_000,
-    "a long number": "9" * 100_000,
+    "deep": "[" * 100_000 + "]" * 100_000, "a long number": "9" * 100_000,
     "very long": '{"epsilon": "1/2", "x": "' + "x" * 5_000_000 + '"}',
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["debit", "open", "odd"])

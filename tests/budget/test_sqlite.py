@@ -76,14 +76,10 @@ def test_tampering_is_found(ledger, statement):
     assert ledger.verify()[0] == 4
     tamper(ledger, statement)
     uses = (
-        ledger.verify,
-        ledger.accounts,
-        ledger.history,
-        lambda: ledger.account("cases"),
-        lambda: ledger.debit("cases", spend("1/100")),
-        lambda: ledger.open("another", 1),
+        ledger.verify, ledger.accounts, ledger.history, lambda: ledger.account("cases"),
+        lambda: ledger.debit("cases", spend("1/100")), lambda: ledger.open("another", 1),
         lambda: ledger.close("cases"),
-    )
+    )  # fmt: skip
     for use in uses:
         with pytest.raises(LedgerError, match="ledger"):
             use()

@@ -26,26 +26,13 @@ def wide():
 
 
 BAD = {
-    "negative": [-1],
-    "above": [3, 41],
-    "fraction": [1.5],
-    "nan": [np.nan],
-    "infinite": [np.inf],
-    "none": [None],
-    "none alone": None,
-    "strings": ["3"],
-    "string": "3",
-    "two-dimensional": [[1, 2]],
-    "ragged": [[1], [2, 3]],
-    "booleans": [True, False],
-    "mixed": [1, "2"],
-    "complex": [1j],
-    "dates": np.array(["2020-01-01"], dtype="datetime64[D]"),
-    "empty strings": np.array([], dtype="U1"),
-    "huge": np.array([2**64 - 1], dtype=np.uint64),
-    "a negative byte": np.array([-1], np.int8),
-    "big-endian": np.array([10**7], ">i8"),
-}
+    "negative": [-1], "above": [3, 41], "fraction": [1.5], "nan": [np.nan], "infinite": [np.inf],
+    "none": [None], "none alone": None, "strings": ["3"], "string": "3",
+    "two-dimensional": [[1, 2]], "ragged": [[1], [2, 3]], "booleans": [True, False],
+    "mixed": [1, "2"], "complex": [1j], "dates": np.array(["2020-01-01"], dtype="datetime64[D]"),
+    "empty strings": np.array([], dtype="U1"), "huge": np.array([2**64 - 1], dtype=np.uint64),
+    "a negative byte": np.array([-1], np.int8), "big-endian": np.array([10**7], ">i8"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", BAD)

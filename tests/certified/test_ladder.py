@@ -15,14 +15,10 @@ from tallyveil.proof.rounding import TOTAL
 @pytest.mark.parametrize(
     ("upper", "epsilons"),
     [
-        (1, ["2", "1"]),
-        (4, ["2", "1", "0.5"]),
-        (40, ["2", "1", "0.5"]),
-        (60, ["20", "0.5"]),
-        (40, ["1", "0.999999", "1e-4"]),
-        (100, ["0.1", "0.05", "0.01"]),
+        (1, ["2", "1"]), (4, ["2", "1", "0.5"]), (40, ["2", "1", "0.5"]), (60, ["20", "0.5"]),
+        (40, ["1", "0.999999", "1e-4"]), (100, ["0.1", "0.05", "0.01"]),
     ],
-)
+)  # fmt: skip
 def test_every_level_is_geometric_and_private(upper, epsilons):
     ladder = tv.Ladder(tv.Query.count(upper), epsilons)
     assert ladder.verify()

@@ -54,8 +54,8 @@ def public(found):
     [
         (),
         ("--hierarchy", "state"),
-        ("--strata", "state"),
-        ("--zero", "state = N"),
+        ("--set", "method.name=strata", "--set", "method.columns=state"),
+        ("--set", "counts.structural_zeros=state = N"),
     ],
 )
 def test_it_does_not_depend_on_any_count(tmp_path, words):
@@ -73,16 +73,18 @@ def test_nobody_is_counted_for_microdata(tallyveil, tmp_path):
     assert found[0] == found[1]
     done = tallyveil("privatize", path, *words, "--where", "height > 3", check=1)
     assert "names a column that is not there" in done.stderr
-    done = tallyveil("privatize", path, *words, "--person", "id", "--rows-per-person", "2", check=1)
-    assert "no column 'id' that tells persons apart" in done.stderr
+    done = tallyveil(
+        "privatize", path, *words, "--id-column", "id", "--contributions", "2", check=1
+    )
+    assert "No column named 'id'" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--count", "case"), "There is no column 'case'"),
-        (("--count", "county"), "Its type is string"),
-        (("--hierarchy", "state,planet"), "There is no column 'planet'"),
+        (("--count", "case"), "No column named 'case'"),
+        (("--count", "county"), "has the type string"),
+        (("--hierarchy", "state,planet"), "No column named 'planet'"),
         (("--categories", "N,S", "--by", "state"), "repeats the category"),
         (("--ledger", "no.db", "--dataset", "x", "--out", "new"), "There is no ledger"),
         (("--out", "."), "exists already"),
@@ -111,7 +113,7 @@ def test_a_budget_that_does_not_suffice_is_found_and_not_touched(
     given = [*BASE]
     given[given.index("1")] = "5"
     done = tallyveil("privatize", table, *given, *words, check=1)
-    assert "costs epsilon 5, and 2 remains of 2" in done.stderr
+    assert "costs epsilon 5, but dataset 'cases' has 2 of 2 left" in done.stderr
     tallyveil("privatize", table, *BASE, *words, check=0)
     tallyveil("privatize", table, *BASE, *words, "--out", tmp_path / "new", check=0)
     assert history() == []
@@ -163,19 +165,20 @@ def test_figures_of_sums_stay_inside_the_range(table, words):
 def test_signed_counts_are_not_floored(table):
     words = [*BASE]
     del words[2:4]  # the upper bound
-    found = plan(table, *words, "--signed")
+    words += ["--method", "geometric", "--set", "method.signed=true"]
+    found = plan(table, *words)
     accuracy = found["columns"][0]["accuracy"]
     assert accuracy["interval_low"][0] < 0
     assert set(accuracy["bias"]) == {0}
     assert found["simulated"][0]["histogram"]["from"][0] < 0
-    shown = show(table, *words, "--signed")
+    shown = show(table, *words)
     assert "counts of any sign" in shown
 
 
 def test_without_a_file_or_with_rows_nothing_is_opened(tallyveil, tmp_path):
     shown = show(*BASE)
     assert "neither the data nor a budget was touched" in shown
-    few = plan(tmp_path / "none.csv", *BASE, "--rows", "10")
+    few = plan(tmp_path / "none.csv", *BASE, "--set", "dry_run.rows=10")
     assert few["columns"][0]["method"] == "geometric"
     assert few["simulated"][0]["rows"] == 10
     assert plan(*BASE)["columns"][0]["method"] == "preserve"
@@ -186,15 +189,16 @@ def test_without_a_file_or_with_rows_nothing_is_opened(tallyveil, tmp_path):
 
 def test_a_public_table_can_be_tried_instead(tallyveil, table, tmp_path):
     public_table = write_table(tmp_path / "last_year.csv", 7)
-    found = plan(table, *BASE, "--like", public_table)
+    like = ("--set", f"dry_run.like={public_table}")
+    found = plan(table, *BASE, *like)
     counts = [int(line.split(",")[3]) for line in public_table.read_text().splitlines()[1:]]
     before = found["simulated"][0]["histogram"]["before"]
     assert before[0] == counts.count(0)
     assert sum(before) == 60
-    shown = show(table, *BASE, "--like", public_table)
+    shown = show(table, *BASE, *like)
     assert "the public counts of last_year.csv" in shown
-    done = tallyveil("privatize", table, *BASE[:-1], "--like", public_table, "--out", "x", check=2)
-    assert "--like goes with --dry-run" in done.stderr
+    done = tallyveil("privatize", table, *BASE[:-1], *like, "--out", "x", check=2)
+    assert "--set dry_run.like go with --dry-run only" in done.stderr
 
 
 def test_a_request_is_kept_only_if_it_is_accepted(tallyveil, table, tmp_path):

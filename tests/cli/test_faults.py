@@ -208,5 +208,5 @@ def test_sixteen_processes_that_want_twice_the_budget(program, table, tmp_path):
         assert (tmp_path / f"out{at}").exists() == (code == 0)
         if code:
             assert code == 1
-            assert "0 remains of 8" in text
+            assert "has 0 of 8 left" in text
     book.verify()

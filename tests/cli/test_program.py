@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 
@@ -43,26 +44,49 @@ def test_help_is_printed_without_colours_when_piped(tallyveil, words):
     assert "\x1b" not in done.stdout
 
 
-def test_help_has_a_short_name(tallyveil):
+HEADINGS = {
+    "Most releases need only these": "count keep upper epsilon hierarchy by categories out ledger "
+    "dataset dry-run",
+    "Microdata": "where bins other id-column",
+    "Privacy and method": "within unit contributions method priority",
+    "Totals": "margins allow-totals",
+    "Files": "sheet delimiter missing format save-request confidential-report set json",
+}
+
+
+def test_privatize_has_thirty_options_in_order(tallyveil):
     shown = tallyveil("privatize", "-h", check=0).stdout
     assert shown == tallyveil("privatize", "--help", check=0).stdout
-    panels = [line.strip("╭─╮ ") for line in shown.splitlines() if line.startswith("╭")]
-    assert panels[2:5] == ["The table", "Privacy and method", "Sums that hold"]
+    found = {}
+    for line in shown.splitlines():
+        if line in HEADINGS:
+            names = found[line] = []
+        elif option := re.match(r"  --([a-z-]+)", line):
+            names.append(option[1])
+    assert list(found.items()) == [(name, words.split()) for name, words in HEADINGS.items()]
+    assert sum(map(len, found.values())) == 30
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("--uper", "9"), "--upper"),
+        (("--title=x",), "--set about.title=VALUE"),
+        (("--set", "unit.contribution=2"), "--contributions"),
+        (("--set", "about.titel=x"), "--set about.title"),
+    ],
+)
+def test_a_misspelt_option_is_answered_with_the_nearest(tallyveil, cases, words, advice):
+    base = ("--count", "cases", "--keep", "all", "--epsilon", "1", "--out", "never")
+    done = tallyveil("privatize", cases, *base, *words, check=2)
+    assert done.stderr.startswith("error: ")
+    assert f"Perhaps you mean {advice}." in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_errors_are_one_paragraph_and_debug_shows_more(tallyveil, cases, tmp_path):
-    words = (
-        "privatize",
-        cases,
-        "--count",
-        "none",
-        "--upper",
-        "9",
-        "--epsilon",
-        "1",
-        "--out",
-        tmp_path / "x",
-    )
+    options = ("--count", "none", "--keep", "all", "--upper", "9", "--epsilon", "1")
+    words = ("privatize", cases, *options, "--out", tmp_path / "x")
     short = tallyveil(*words, check=1)
     assert short.stderr.count("\n") == 1
     assert "Traceback" not in short.stderr
@@ -107,20 +131,8 @@ def _program():
 def test_a_terminal_sees_progress_and_colour(cases, tmp_path):
     """Standard error is a terminal here: the bar appears there, and not in the output."""
     main, other = pty.openpty()
-    words = [
-        "privatize",
-        str(cases),
-        "--keep",
-        "all",
-        "--count",
-        "cases",
-        "--upper",
-        "9",
-        "--epsilon",
-        "1",
-        "--out",
-        str(tmp_path / "release"),
-    ]
+    options = ["--keep", "all", "--count", "cases", "--upper", "9", "--epsilon", "1"]
+    words = ["privatize", str(cases), *options, "--out", str(tmp_path / "release")]
     environment = {**os.environ, "TERM": "xterm-256color"}
     done = subprocess.run(
         [_program(), *words],
@@ -235,12 +247,12 @@ def test_a_reader_that_has_seen_enough_changes_no_verdict(cases, tmp_path, form,
     [
         (("--count", "cases", "--epsilon", "-1"), "--epsilon must be greater than 0. Got '-1'."),
         (
-            ("--count", "cases", "--epsilon", "1", "--confidence", "0.9"),
-            "--confidence goes",
+            ("--count", "cases", "--epsilon", "1", "--set", "budget.confidence=0.9"),
+            "--set budget.confidence goes with --within",
         ),
         (
-            ("--by", "county", "--categories", "a,b", "--epsilon", "1", "--rows-per-person", "2"),
-            "--rows-per-person must go with --person",
+            ("--count", "cases", "--epsilon", "1", "--set", "unit.spread=one_row"),
+            "requires --contributions of 2 or more",
         ),
         (("--count", "cases", "--epsilon", "1", "--method", "count"), "Got 'count'."),
     ],

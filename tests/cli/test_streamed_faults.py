@@ -103,9 +103,9 @@ def kill_often(table, out, book, ends):
 
 
 def test_killed_in_every_pass(tmp_path, book):
-    """Counts, hashes, two looks, and the last pass, which writes after the debit."""
+    """Counts, hashes, two looks, sizes, and the last pass, which writes after the debit."""
     table = write_table(tmp_path / "cases.parquet", 2_200_000)  # three groups of rows are written
-    debits = kill_often(table, tmp_path / "release", book, [1.2, 2.5, 5.1, 5.6])
+    debits = kill_often(table, tmp_path / "release", book, [1.2, 2.5, 6.1, 6.6])
     assert debits == 2
 
 
@@ -115,7 +115,7 @@ def test_killed_at_50_random_moments(tmp_path, book):
     chance = np.random.default_rng(5)
     table = write_table(tmp_path / "cases.parquet", 5_000_000)
     out = tmp_path / "release"
-    ends = chance.integers(1, 6, 25) + chance.uniform(0.01, 1, 25)
+    ends = chance.integers(1, 7, 25) + chance.uniform(0.01, 1, 25)
     debits = kill_often(table, out, book, ends.tolist()) + 1
     start = time.perf_counter()
     subprocess.run([*TALLYVEIL, *command(table, out)], capture_output=True, check=True)

@@ -17,13 +17,9 @@ from tallyveil.mechanisms.additive import whole_staircase
 
 DELTA = 1e-6
 BUILD = {
-    "geometric": tv.geometric,
-    "fair": tv.fair,
-    "uniform": tv.uniform,
-    "randomized_response": tv.randomized_response,
-    "exponential": tv.exponential,
-    "laplace": tv.laplace,
-    "staircase": tv.staircase,
+    "geometric": tv.geometric, "fair": tv.fair, "uniform": tv.uniform,
+    "randomized_response": tv.randomized_response, "exponential": tv.exponential,
+    "laplace": tv.laplace, "staircase": tv.staircase,
     "whole_staircase": lambda q, e: whole_staircase(len(q.inputs) - 1, 1, e),
     "discrete_gaussian": lambda q, e: tv.discrete_gaussian(q, e, DELTA),
     "canonical": lambda q, e: tv.canonical(q, e, DELTA),
@@ -31,7 +27,7 @@ BUILD = {
     "staircase normalized": lambda q, e: tv.staircase(q, e, "normalize"),
     "transport": lambda q, e: tv.transport(q, e, source=_law(q), target=_law(q)),
     "oblivious": lambda q, e: tv.papers.oblivious(tv.geometric(q, e).matrix, q.inputs, q, e),
-}
+}  # fmt: skip
 
 
 def _law(query):
@@ -79,12 +75,10 @@ def test_private_and_stochastic_on_counts(name, data):
 
 
 EVERY_QUERY = [
-    tv.Query.count(1),
-    tv.Query.mean(records=3, lower=0, upper=2),
-    tv.Query.maximum(lower=0, upper=6),
-    tv.Query.minimum(lower=-2, upper=2),
+    tv.Query.count(1), tv.Query.mean(records=3, lower=0, upper=2),
+    tv.Query.maximum(lower=0, upper=6), tv.Query.minimum(lower=-2, upper=2),
     tv.Query.median(lower=1, upper=5),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(set(BUILD) - {"transport", "canonical"}))
@@ -105,14 +99,10 @@ RECTANGULAR = [
 @pytest.mark.parametrize(
     "name",
     [
-        "uniform",
-        "exponential",
-        "laplace",
-        "staircase",
-        "laplace normalized",
+        "uniform", "exponential", "laplace", "staircase", "laplace normalized",
         "staircase normalized",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("query", RECTANGULAR, ids=repr)
 def test_private_and_stochastic_on_rectangular_queries(name, query):
     check(BUILD[name](query, 0.8), 0.8)

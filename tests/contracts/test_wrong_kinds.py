@@ -50,65 +50,42 @@ CALLS = {
         tv.laplace,
         {"query": COUNT, "epsilon": 1, "boundary": "snap", "truncate": "categories"},
     ),
-    "staircase": (
-        tv.staircase,
-        {"query": COUNT, "epsilon": 1, "boundary": "snap", "gamma": 0.5},
-    ),
+    "staircase": (tv.staircase, {"query": COUNT, "epsilon": 1, "boundary": "snap", "gamma": 0.5}),
     "canonical": (tv.canonical, {"query": COUNT, "epsilon": 1, "delta": 1e-6}),
     "discrete_gaussian": (
         tv.discrete_gaussian,
         {"query": COUNT, "epsilon": 1, "delta": 1e-6, "boundary": "snap"},
     ),
-    "transport": (
-        tv.transport,
-        {"query": COUNT, "epsilon": 1, "source": EVEN, "target": EVEN},
-    ),
+    "transport": (tv.transport, {"query": COUNT, "epsilon": 1, "source": EVEN, "target": EVEN}),
     "implicit_transport": (
-        implicit_transport,
-        {"upper": 3, "epsilon": 1, "source": EVEN, "target": EVEN},
+        implicit_transport, {"upper": 3, "epsilon": 1, "source": EVEN, "target": EVEN},
     ),
     "frontier": (
         tv.frontier,
         {"query": COUNT, "epsilon": 1, "distribution": EVEN, "loss": "squared", "tradeoffs": [0.5]},
     ),
     "find_posterior_limits": (
-        find_posterior_limits,
-        {"distribution": EVEN, "epsilon": 1, "tradeoff": 0.5},
+        find_posterior_limits, {"distribution": EVEN, "epsilon": 1, "tradeoff": 0.5},
     ),
     "bound_distribution_error": (
-        tv.bound_distribution_error,
-        {"rows": 100, "upper": 5, "epsilon": 1},
+        tv.bound_distribution_error, {"rows": 100, "upper": 5, "epsilon": 1},
     ),
     "ImplicitTransport.release": (TRANSPORT.release, {"counts": [1], "entropy": Entropy()}),
     "exact_geometric": (exact_geometric, {"ratio": Fraction(1, 2)}, {"size": 3}),
-    "exact_step": (
-        exact_step,
-        {"ratio": Fraction(1, 4), "larger": Fraction(1, 2)},
-        {"size": 3},
-    ),
+    "exact_step": (exact_step, {"ratio": Fraction(1, 4), "larger": Fraction(1, 2)}, {"size": 3}),
     "repair": (
         tv.repair,
-        {
-            "mechanism": MECHANISM,
-            "epsilon": 1,
-            "target": EVEN,
-            "loss": "absolute",
-            "prior": EVEN,
-        },
+        {"mechanism": MECHANISM, "epsilon": 1, "target": EVEN, "loss": "absolute", "prior": EVEN},
     ),
     "loss_table": (loss_table, {"query": COUNT, "loss": "absolute"}),
     "parse_loss": (parse_loss, {"text": "absolute"}),
     "resolve_prior": (resolve_prior, {"prior": EVEN}, {"size": 4}),
     "require_distribution": (require_distribution, {"values": EVEN}, {"size": 4}),
-    "mark_possible_answers": (
-        mark_possible_answers,
-        {"query": COUNT, "side_information": [1]},
-    ),
+    "mark_possible_answers": (mark_possible_answers, {"query": COUNT, "side_information": [1]}),
     "check_names": (check_names, {"names": ["fair"]}),
     "rows": (rows, {"name": "fair", "query": COUNT}),
     "exact_rational": (exact_rational, {"value": 1}),
-    "exact_epsilon": (exact_epsilon, {"value": 1}),
-    "exact_delta": (exact_delta, {"value": 0}),
+    "exact_epsilon": (exact_epsilon, {"value": 1}), "exact_delta": (exact_delta, {"value": 0}),
     "exact_ratio": (exact_ratio, {"value": "1/2"}),
     "Entropy.fresh": (Entropy.fresh, {"given": Entropy()}),
     "Entropy.below": (Entropy().below, {"bound": 3, "size": 2}),
@@ -116,32 +93,22 @@ CALLS = {
     "SeededNotPrivate": (SeededNotPrivate, {"seed": 1}),
     "geometric_noise": (tv.geometric_noise, {"size": 2, "epsilon": 1, "entropy": Entropy()}),
     "discrete_gaussian_noise": (
-        tv.discrete_gaussian_noise,
-        {"size": 2, "sigma2": 1, "entropy": Entropy()},
+        tv.discrete_gaussian_noise, {"size": 2, "sigma2": 1, "entropy": Entropy()},
     ),
     "input_positions": (input_positions, {"counts": [1], "query": COUNT}),
-}
+}  # fmt: skip
 """Each function, good values for the arguments that are tried, and for those that are not."""
 
 ALLOWED = {
-    ("uniform", "epsilon", "None"),
-    ("exponential", "quality", "None"),
-    ("exponential", "sensitivity", "None"),
-    ("staircase", "gamma", "None"),
-    ("transport", "target", "None"),
-    ("implicit_transport", "target", "None"),
-    ("frontier", "tradeoffs", "None"),
-    ("ImplicitTransport.release", "entropy", "None"),
-    ("repair", "epsilon", "None"),
-    ("repair", "target", "None"),
-    ("repair", "prior", "None"),
-    ("resolve_prior", "prior", "None"),
-    ("mark_possible_answers", "side_information", "None"),
-    ("check_names", "names", "None"),
-    ("Entropy.fresh", "given", "None"),
-    ("geometric_noise", "entropy", "None"),
-    ("discrete_gaussian_noise", "entropy", "None"),
-}
+    ("uniform", "epsilon", "None"), ("exponential", "quality", "None"),
+    ("exponential", "sensitivity", "None"), ("staircase", "gamma", "None"),
+    ("transport", "target", "None"), ("implicit_transport", "target", "None"),
+    ("frontier", "tradeoffs", "None"), ("ImplicitTransport.release", "entropy", "None"),
+    ("repair", "epsilon", "None"), ("repair", "target", "None"), ("repair", "prior", "None"),
+    ("resolve_prior", "prior", "None"), ("mark_possible_answers", "side_information", "None"),
+    ("check_names", "names", "None"), ("Entropy.fresh", "given", "None"),
+    ("geometric_noise", "entropy", "None"), ("discrete_gaussian_noise", "entropy", "None"),
+}  # fmt: skip
 """None where the documentation says what it means."""
 
 CASES = [
@@ -153,11 +120,9 @@ CASES = [
 
 
 HOMES = (
-    "tallyveil.mechanisms.",
-    "tallyveil.sampling.",
-    "tallyveil.proof.repair",
+    "tallyveil.mechanisms.", "tallyveil.sampling.", "tallyveil.proof.repair",
     "tallyveil.certified.transport",
-)
+)  # fmt: skip
 
 
 def call(name, changed=None):

@@ -1,12 +1,11 @@
 """The estimate from both draws: better where tables are smooth, never worse where not."""
 
-import inspect
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from tallyveil.estimate.draws import MOST_CELLS, Cells, Observed, PrivateDraws, growing_thresholds
+from tallyveil.estimate.draws import Cells, Observed, PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
 from tallyveil.estimate.ranks import match_ranks, round_histogram
 from tallyveil.estimate.smooth import estimate_smooth
@@ -51,31 +50,6 @@ def long_tail(rows, upper, seed=0):
 # -- what it sees --------------------------------------------------------------------------------
 
 
-def test_it_takes_draws_and_nothing_else():
-    assert list(inspect.signature(estimate_histogram).parameters) == ["draws"]
-    fields = {name: field.type for name, field in PrivateDraws.__dataclass_fields__.items()}
-    assert set(fields) == {
-        "values",
-        "epsilon2",
-        "totals",
-        "epsilon1",
-        "size",
-        "thresholds",
-        "weights",
-    }
-
-
-def test_equal_draws_give_equal_estimates_whatever_table_they_came_from():
-    counts = long_tail(1000, 40)
-    draws = draw(counts, 41, "0.5", seed=1)
-    copied = PrivateDraws(
-        draws.values.copy(), draws.epsilon2, draws.totals.copy(), draws.epsilon1, 41
-    )
-    first = estimate_histogram(draws)
-    draw(long_tail(1000, 40, seed=9), 41, "0.5", seed=7)
-    assert (estimate_histogram(copied).histogram == first.histogram).all()
-
-
 def test_the_order_of_rows_does_not_matter():
     draws = draw(long_tail(800, 30), 31, "0.5", seed=2)
     turned = PrivateDraws(draws.values[::-1], draws.epsilon2, draws.totals, draws.epsilon1, 31)
@@ -98,35 +72,6 @@ def test_smooth_tables_are_estimated_better(epsilon):
             distance(found, counts, draws) / distance(estimate_directly(draws), counts, draws)
         )
     assert np.mean(ratios) < 0.85
-
-
-def test_a_bell_is_smooth_and_heaps_are_not_invented():
-    # with next to no totals; over eight seeds the mean ratio is 0.57, its standard error 0.04
-    counts, ratios = np.random.default_rng(3).binomial(20, 0.5, 10_000), []
-    for seed in range(8):
-        source = SeededNotPrivate(seed)
-        totals = np.cumsum(np.bincount(counts, minlength=21))[:-1]
-        totals = totals + geometric_noise(20, Fraction(1, 100), source)
-        values = np.clip(counts + geometric_noise(len(counts), 1, source), 0, 20)
-        draws = PrivateDraws(values, Fraction(1), totals, Fraction(1, 100), 21)
-        found = estimate_histogram(draws)
-        assert found.smooth
-        ratios.append(
-            distance(found, counts, draws) / distance(estimate_directly(draws), counts, draws)
-        )
-    assert np.mean(ratios) < 0.75
-
-
-def test_many_rows_need_no_totals():
-    counts = long_tail(20_000, 60)
-    pairs = []
-    for seed in range(6):
-        values = np.clip(counts + geometric_noise(len(counts), 2, SeededNotPrivate(seed)), 0, 60)
-        draws = PrivateDraws(values, Fraction(2), None, Fraction(0), 61)
-        found = estimate_histogram(draws)
-        assert found.smooth
-        pairs.append([distance(one, counts, draws) for one in (found, estimate_directly(draws))])
-    assert np.less(*np.mean(pairs, axis=0))
 
 
 @pytest.mark.parametrize(("period", "part"), [(2, 0.3), (2, 1.0), (5, 0.3), (5, 1.0), (10, 0.3)])
@@ -180,26 +125,6 @@ def test_wide_ranges_are_estimated_on_cells():
     assert distance(found, counts, draws) < 0.7 * distance(estimate_directly(draws), counts, draws)
 
 
-def test_no_upper_bound_is_needed():
-    counts = long_tail(4000, 10**9)
-    counts[:3] = [5_000, 80_000, 2_000_000]
-    draws = draw_open(counts, 10**9, "0.1", "0.9", seed=6)
-    found = estimate_histogram(draws)
-    histogram = round_histogram(found.histogram, len(counts))
-    released = match_ranks(draws, found.cells, histogram, np.arange(len(counts)))
-    assert released.sum() == pytest.approx(counts.sum(), rel=0.01)
-    assert (np.abs(released[:3] - counts[:3]) < 0.1 * counts[:3]).all()
-    assert released.min() >= 0
-
-
-def test_rows_that_are_all_far_out_stay_as_drawn():
-    counts = np.array([10**6, 10**8])
-    found = estimate_histogram(draw_open(counts, 10**9, "0.1", "0.9", seed=2))
-    held = found.cells.locate(counts)
-    assert found.histogram[held].tolist() == [1, 1]
-    assert found.histogram.sum() == 2
-
-
 # -- it never fails ------------------------------------------------------------------------------
 
 
@@ -235,14 +160,3 @@ def test_a_hundred_million_rows_are_no_problem(epsilon):
 
 
 # -- shapes --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("rows", [1, 2000])
-def test_a_wide_range_without_totals_is_estimated_in_cells(rows):
-    """Otherwise every one of 200 steps would go over a million counts."""
-    values = np.minimum(np.random.default_rng(2).zipf(1.5, rows), 10**6)
-    draws = PrivateDraws(values, Fraction(2), None, Fraction(0), 10**6 + 1)
-    found = estimate_histogram(draws)
-    assert len(found.cells) <= MOST_CELLS
-    assert found.histogram.sum() == pytest.approx(rows)
-    assert (found.histogram >= 0).all()

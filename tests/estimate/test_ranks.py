@@ -17,7 +17,6 @@ from tallyveil.estimate.draws import Cells, PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import Estimate
 from tallyveil.estimate.ranks import (
     ALLOWED,
-    FARTHEST,
     SPARSE,
     DrawnColumn,
     expect_jointly,
@@ -62,12 +61,6 @@ def test_matching_hands_out_exactly_the_histogram_in_the_order_of_the_draws():
     levels = sorted(lowest)
     for low, high in pairwise(levels):
         assert highest[low] <= lowest[high]
-
-
-def test_ties_are_broken_by_the_given_order_not_by_position():
-    draws = PrivateDraws(np.zeros(4, dtype=np.int64), Fraction(1), None, Fraction(0), 4)
-    released = match_ranks(draws, single(4), np.ones(4, dtype=np.int64), np.array([2, 0, 3, 1]))
-    assert released.tolist() == [1, 3, 0, 2]
 
 
 class Bits:
@@ -131,25 +124,6 @@ def test_bins_break_ties_uniformly(monkeypatch):
         assert statistic < chi2.isf(1e-6, 11)
 
 
-def test_equal_words_are_drawn_again(monkeypatch):
-    monkeypatch.setattr(ranks, "MOST_SORTED", 2)
-
-    class Equal(Bits):
-        asked = 0
-
-        def octets(self, count):
-            return np.zeros(count, np.uint8)
-
-        def words(self, count):
-            self.asked += 1
-            return np.zeros(count, np.uint64) if self.asked < 3 else np.arange(count, dtype="u8")
-
-    bits = Equal(0)
-    draws = PrivateDraws(np.zeros(3, np.uint8), Fraction(1), None, Fraction(0), 3)
-    found = hand_out_ranks(draws, single(3), np.ones(3, dtype=np.int64), bits)
-    assert (found.tolist(), bits.asked) == ([0, 1, 2], 3)
-
-
 @pytest.mark.parametrize("tradeoff", [0.0, 0.25, 0.9])
 def test_limits_are_posterior_quantiles(tradeoff):
     cells = Cells.ending_at(np.append(growing_thresholds(400), 400))
@@ -165,48 +139,6 @@ def test_limits_are_posterior_quantiles(tradeoff):
         below = np.cumsum(posterior) / posterior.sum()
         assert low[row] == np.argmax(below >= (1 - tradeoff) / 2 * (1 - 1e-12))
         assert high[row] == np.argmax(below >= (1 + tradeoff) / 2 * (1 - 1e-12))
-
-
-def test_sparse_counts_are_judged_together():
-    """A lone row's own draw is no evidence that its noise was small."""
-    full, lone = 40.0, [0.0, 9.0, 0.0, 25.0, 0.0, 4.0]
-    cells, values = Cells.ending_at(np.arange(8)), np.arange(8)
-    draws = PrivateDraws(values, Fraction(1), None, Fraction(0), 8)
-
-    def limits(histogram, tradeoff):
-        return np.array(
-            find_row_limits(draws, Estimate(cells, np.array(histogram), False), tradeoff)
-        )
-
-    even = [full, *[34 / 4] * 4, *[2.0] * 2, full]  # at the fourth 34 rows are reached: a new part
-    for tradeoff in (0.0, 0.3, 0.8):
-        assert (limits([full, *lone, full], tradeoff) == limits(even, tradeoff)).all()
-    gap = [
-        full,
-        0.0,
-        0.0,
-        full,
-        full,
-        0.0,
-        full,
-        full,
-    ]  # and full counts are never mixed with others
-    assert limits(gap, 0.0)[0].tolist() == [0, 0, 3, 3, 4, 4, 6, 7]
-
-
-def test_far_draws_keep_what_they_say():
-    ends = np.append(growing_thresholds(10**9), 10**9)
-    cells = Cells.ending_at(ends)
-    values = np.array([0, 5, FARTHEST + 1, 10**9])
-    draws = PrivateDraws(values, Fraction(1), None, Fraction(0), 10**9 + 1, ends[:-1])
-    estimate = Estimate(cells, np.full(len(cells), 1.0), False)
-    low, high = find_row_limits(draws, estimate, 0.0)
-    assert low.tolist() == high.tolist()
-    assert low[2:].tolist() == values[2:].tolist()
-    low, high = find_row_limits(draws, estimate, 0.5)
-    assert (low[2:] == 0).all()
-    assert (high[2:] == 10**9).all()
-    assert (high[:2] < 20).all()
 
 
 def expect_error(share, epsilon, draws, counts):
@@ -248,19 +180,6 @@ def test_kept_counts_are_expected_to_err_as_much_as_plain_noise(epsilon):
         assert after >= most * 0.97
 
 
-def test_kept_counts_without_anything_near_stay():
-    ends = np.append(growing_thresholds(10**9), 10**9)
-    cells = Cells.ending_at(ends)
-    values = np.array([10**8, 10**9])
-    draws = PrivateDraws(values, Fraction(1), None, Fraction(0), 10**9 + 1, ends[:-1])
-    histogram = np.zeros(len(cells))
-    histogram[-1] = 2.0
-    kept = keep_error(
-        draws, Estimate(cells, histogram, False), values, Fraction(1), SeededNotPrivate(1)
-    )
-    assert kept.tolist() == values.tolist()
-
-
 def add_noise(draw: np.random.Generator, counts: np.ndarray, epsilon: float) -> np.ndarray:
     share = -math.expm1(-epsilon)
     noise = draw.geometric(share, len(counts)) - draw.geometric(share, len(counts))
@@ -290,18 +209,3 @@ def test_both_draws_tell_more_than_one(share: float, scale: int) -> None:
         handed[order] = np.sort(small)
         ranked.append(float(np.abs(handed - small).mean()))
     assert ranked[1] < 0.95 * ranked[0]
-
-
-def test_columns_apart_are_ranked_as_before() -> None:
-    draw = np.random.default_rng(3)
-    own, other = make_columns(draw, draw.poisson(4, 4000), draw.poisson(4, 4000))
-    found = expect_jointly(own, other)
-    assert np.corrcoef(found, own.draws)[0, 1] > 0.9
-
-
-def test_few_rows_and_wide_ranges_take_the_draws_themselves() -> None:
-    few = DrawnColumn(np.arange(50), np.arange(50), 1.0)
-    assert expect_jointly(few, few).tolist() == few.draws.tolist()
-    many = np.arange(1000) * 10**6
-    wide = DrawnColumn(many, many, 1.0)
-    assert expect_jointly(wide, wide).tolist() == many.tolist()

@@ -58,19 +58,6 @@ def test_no_noise_moves_no_row_of_skewed_strata() -> None:
         assert np.abs(released - true).mean() < 0.01
 
 
-def test_strata_keep_their_rows_and_add_up_to_the_whole() -> None:
-    random = np.random.default_rng(1)
-    fitted: Floats = random.gamma(0.3, 5.0, (4, 30))
-    fitted[:, 7], fitted[2] = 0.0, 0.0
-    whole: Floats = random.gamma(0.3, 5.0, 30)
-    whole[3] = 0.0
-    whole *= fitted.sum() / whole.sum()
-    found = histogram._reconcile(fitted, whole)
-    assert np.allclose(found.sum(axis=0), whole)
-    assert np.allclose(found.sum(axis=1), fitted.sum(axis=1))
-    assert (found >= 0).all()
-
-
 def test_rows_stay_as_drawn_where_the_fit_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def lose_digits(*_: object) -> list[Floats]:
         return [np.full(3, np.nan)]

@@ -24,31 +24,25 @@ spec.loader.exec_module(second)
 
 EPSILONS = ("1/1000", "1/10", "1/3", "0.7", "1", "2", "5", "30", "700")
 QUERIES = {
-    "count 1": lambda: tv.Query.count(1),
-    "count 6": lambda: tv.Query.count(6),
+    "count 1": lambda: tv.Query.count(1), "count 6": lambda: tv.Query.count(6),
     "wide categories": lambda: tv.Query.count(6, categories=2),
-    "extended": lambda: tv.Query.count(4, extend=3),
-    "mean": lambda: tv.Query.mean(3, 0, 2),
-    "maximum": lambda: tv.Query.maximum(0, 4),
-    "median": lambda: tv.Query.median(1, 5),
+    "extended": lambda: tv.Query.count(4, extend=3), "mean": lambda: tv.Query.mean(3, 0, 2),
+    "maximum": lambda: tv.Query.maximum(0, 4), "median": lambda: tv.Query.median(1, 5),
     "band": lambda: tv.Query.custom(range(7), range(7), tv.Neighbours.band(7, 3)),
     "listed": lambda: tv.Query.custom([0, 1, 3, 7], [0, 1, 3, 7], [(0, 1), (1, 3), (0, 2)]),
     "ranges": lambda: tv.Query.custom([0, 1, 2], [(-0.5, 1.5), (1.5, 2.5)], "path"),
-}
+}  # fmt: skip
 MAKERS = {
-    "geometric": tv.geometric,
-    "fair": tv.fair,
-    "randomized response": tv.randomized_response,
-    "exponential": tv.exponential,
-    "laplace": tv.laplace,
-    "staircase": tv.staircase,
+    "geometric": tv.geometric, "fair": tv.fair, "randomized response": tv.randomized_response,
+    "exponential": tv.exponential, "laplace": tv.laplace, "staircase": tv.staircase,
     "uniform": tv.uniform,
     "gaussian": lambda query, epsilon: tv.discrete_gaussian(query, epsilon, delta="1/1000"),
     "transport": lambda query, epsilon: tv.transport(
-        query, epsilon, np.arange(1, query.shape[0] + 1) / sum(range(query.shape[0] + 1))
+        query, epsilon,
+        np.arange(1, query.shape[0] + 1) / sum(range(query.shape[0] + 1)),
     ),
     "repaired": lambda query, epsilon: tv.repair(_disturbed(query), epsilon).mechanism,
-}
+}  # fmt: skip
 
 
 def _disturbed(query):

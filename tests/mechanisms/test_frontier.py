@@ -8,6 +8,7 @@ from tallyveil.mechanisms.frontier import find_posterior_limits
 from tallyveil.mechanisms.transport import monotone_remap
 
 LN2 = "0.693147180559945309417232121458"
+BIT, THREE, HALF = tv.Query.count(1), tv.Query.count(2), [0.5, 0.5]
 
 
 def random_distribution(rng, size):
@@ -25,13 +26,14 @@ def random_monge(rng, n):
     return table - table.min(axis=1, keepdims=True)
 
 
+def subtract(n):
+    return np.subtract.outer(np.arange(n), np.arange(n)).astype(float)
+
+
 LOSSES = {
-    "absolute": lambda rng, n: np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype(float),
-    "squared": lambda rng, n: np.subtract.outer(np.arange(n), np.arange(n)) ** 2.0,
-    "lopsided": lambda rng, n: np.maximum(
-        3.0 * np.subtract.outer(np.arange(n), np.arange(n)),
-        np.subtract.outer(np.arange(n), np.arange(n)).T,
-    ),
+    "absolute": lambda rng, n: np.abs(subtract(n)),
+    "squared": lambda rng, n: subtract(n) ** 2,
+    "lopsided": lambda rng, n: np.maximum(3 * subtract(n), -subtract(n)),
     "monge": random_monge,
 }
 
@@ -155,21 +157,20 @@ def test_draws_far_from_every_known_count_are_clipped_to_the_nearest():
 
 
 def test_refusals():
-    count, half = tv.Query.count(1), [0.5, 0.5]
     with pytest.raises(tv.ArgumentError, match="'loss' must be Monge"):
         tv.frontier(tv.Query.count(2), 1, [0.2, 0.3, 0.5], "zero_one")
     with pytest.raises(tv.ArgumentError, match="'tradeoffs' must be finite, at least 0"):
-        tv.frontier(count, 1, half, tradeoffs=[-1])
+        tv.frontier(BIT, 1, HALF, tradeoffs=[-1])
     with pytest.raises(tv.ArgumentError, match="and increase"):
-        tv.frontier(count, 1, half, tradeoffs=[0.5, 0.5])
+        tv.frontier(BIT, 1, HALF, tradeoffs=[0.5, 0.5])
     with pytest.raises(tv.QueryError, match="adjacent"):
         tv.frontier(tv.Query.maximum(0, 2), 1, [0.2, 0.3, 0.5])
     with pytest.raises(tv.ArgumentError, match="sum to one"):
-        tv.frontier(count, 1, [0.5, 0.6])
+        tv.frontier(BIT, 1, [0.5, 0.6])
     with pytest.raises(tv.ArgumentError, match="'tradeoff' must be finite"):
-        tv.frontier(count, 1, half).mechanism(float("inf"))
+        tv.frontier(BIT, 1, HALF).mechanism(float("inf"))
     with pytest.raises(tv.ArgumentError, match="'tradeoff' must be a number"):
-        find_posterior_limits(half, 1, "much")
+        find_posterior_limits(HALF, 1, "much")
 
 
 def test_the_picture_has_the_familiar_mechanisms(tmp_path):
@@ -183,8 +184,7 @@ def test_the_picture_has_the_familiar_mechanisms(tmp_path):
 
 def test_the_curve_bounds_every_mechanism():
     rng = np.random.default_rng(5)
-    query = tv.Query.count(12)
-    z = rng.dirichlet(np.full(13, 0.6))
+    query, z = tv.Query.count(12), rng.dirichlet(np.full(13, 0.6))
     curve = tv.frontier(query, 0.8, z)
     for made in (tv.geometric(query, 0.8), tv.fair(query, 0.8), tv.transport(query, 0.8, z)):
         distance = tv.wasserstein(z @ made.matrix, z)

@@ -54,19 +54,12 @@ def test_every_private_release_of_two_rows_obeys_the_bound():
                 above += [np.append(np.kron(eye[i] - grow * eye[k], unit), 0) for unit in np.eye(m)]
     above += [np.append(np.kron(eye[i], cost[i]), -1) for i in range(n)]
     equal = [np.append(np.kron(eye[i], np.ones(m)), 0) for i in range(n)]
-    solved = linprog(
-        np.append(np.zeros(n * m), 1),
-        above,
-        np.zeros(len(above)),
-        equal,
-        np.ones(n),
-        method="highs",
-    )
+    aim = np.append(np.zeros(n * m), 1)
+    solved = linprog(aim, above, np.zeros(len(above)), equal, np.ones(n), method="highs")
     assert tv.bound_distribution_error(2, 2, 0.5) <= solved.fun + 1e-9
 
 
-def test_refusals():
-    with pytest.raises(tv.ArgumentError, match="'rows' must be a whole number of at least 1"):
-        tv.bound_distribution_error(0, 5, 1)
-    with pytest.raises(tv.ArgumentError, match="'upper' must be a whole number of at least 1"):
-        tv.bound_distribution_error(5, 2.5, 1)
+@pytest.mark.parametrize(("name", "sizes"), [("rows", (0, 5)), ("upper", (5, 2.5))])
+def test_refusals(name, sizes):
+    with pytest.raises(tv.ArgumentError, match=f"'{name}' must be a whole number of at least 1"):
+        tv.bound_distribution_error(*sizes, 1)

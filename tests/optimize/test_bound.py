@@ -17,35 +17,23 @@ from tallyveil.properties import Rows
 
 FIXED = [0.05, 0.1, 0.2, 0.3, 0.2, 0.1, 0.05]
 CASES = {
-    "plain": {},
-    "uneven": {"prior": [1, 2, 3, 4, 5, 6, 9]},
+    "plain": {}, "uneven": {"prior": [1, 2, 3, 4, 5, 6, 9]},
     "fair": {"properties": ["fair", "column_monotone"]},
     "honest": {"properties": ["row_honest", "column_honest"], "prior": [1, 2, 3, 4, 5, 6, 9]},
     "all": {"properties": ["fair", "row_monotone", "column_monotone", "symmetric"]},
     "floor": {"properties": ["weakly_honest"], "prior": [1, 2, 3, 4, 5, 6, 9]},
     "worst": {"worst_case": True, "side_information": range(2, 7)},
-    "delta": {"delta": 0.02, "properties": ["weakly_honest"]},
-    "marginal": {"fixed_point": FIXED},
+    "delta": {"delta": 0.02, "properties": ["weakly_honest"]}, "marginal": {"fixed_point": FIXED},
     "outputs": {"properties": ["output_private"], "zero_outputs": False},
     "complete": {"query": tv.Query.maximum(0, 6), "properties": ["column_monotone"]},
     "band": {"query": tv.Query.mean(3, 0, 2), "properties": ["row_monotone"]},
-}
+}  # fmt: skip
 
 
 def posed(name):
     options = dict(CASES[name])
     query = options.pop("query", tv.Query.count(6))
     return pose(query, 0.4, DesignOptions(**options))
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_solved_multipliers_are_tight(name):
-    problem = posed(name)
-    assembly = assemble(problem)
-    solution = solve(assembly.program, tolerance=1e-11)
-    value = problem.objective(assembly.invert(solution).matrix)
-    bound = bound_objective(assembly, assembly.invert(solution).multipliers)
-    assert value - 1e-7 * abs(value) < bound <= value + 1e-8
 
 
 @pytest.mark.parametrize("name", CASES)

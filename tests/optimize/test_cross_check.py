@@ -75,13 +75,9 @@ def plain_program(problem: Problem) -> Program:
     free = np.zeros(total, dtype=bool)
     free[size : size + int(problem.worst_case)] = True
     return Program(
-        cost,
-        sparse.vstack(equations),
-        np.array(values),
-        sparse.vstack(lines),
-        np.array(right),
+        cost, sparse.vstack(equations), np.array(values), sparse.vstack(lines), np.array(right),
         free,
-    )
+    )  # fmt: skip
 
 
 def random_query(rng) -> tv.Query:
@@ -107,15 +103,11 @@ def random_problem(rng) -> Problem:
     query = random_query(rng)
     n, m = query.shape
     losses = [
-        "absolute",
-        "squared",
-        "zero_one",
-        ("beyond", 1),
-        ("power", 0.5),
-        rng.random((n, m)),
-        np.maximum(query.outputs[None, :] - query.inputs[:, None], 0)
-        + 3.0 * np.maximum(query.inputs[:, None] - query.outputs[None, :], 0),
-    ]
+        "absolute", "squared", "zero_one", ("beyond", 1), ("power", 0.5), rng.random((n, m)),
+        np.maximum(query.outputs[None, :] - query.inputs[:, None], 0) + 3.0 * np.maximum(
+            query.inputs[:, None] - query.outputs[None, :], 0,
+        ),
+    ]  # fmt: skip
     options = {"loss": losses[rng.integers(len(losses))]}
     names = PROPERTIES if rng.random() < 0.2 else SEVEN
     options["properties"] = [name for name in names if rng.random() < rng.choice([0.1, 0.4])]

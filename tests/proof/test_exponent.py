@@ -60,17 +60,3 @@ def test_need_suffices_and_wastes_at_most_two(epsilon, values):
     for value, enough in zip(values, growth.need(np.array(values)).tolist(), strict=True):
         smallest = -((-value << growth.shift) // growth.numerator)
         assert smallest <= enough <= min(smallest + 2, value)
-
-
-def test_a_float_means_the_decimal_it_prints_as():
-    assert exact_epsilon(0.1) == Fraction(1, 10)
-    assert Growth.of(exact_epsilon(0.1)) == Growth.of(Fraction(1, 10))
-    assert Growth.of(exact_epsilon(0.1)) != Growth.of(Fraction(0.1))
-
-
-def test_large_arrays_cross_chunks():
-    growth = Growth.of(Fraction(1))
-    values = np.arange(100_000, dtype=np.int64).reshape(1000, 100)
-    caps = growth.cap(values)
-    assert caps.shape == values.shape
-    assert caps[999, 99] == 99_999 * growth.numerator >> growth.shift

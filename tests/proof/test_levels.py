@@ -130,16 +130,3 @@ def test_other_neighbours_are_compared_whole():
     small = large - Fraction(1, 500)
     assert first_broken_level(tables, complete, [None, large]) is None
     assert first_broken_level(tables, complete, [None, small]) == 2
-
-
-@pytest.mark.parametrize("rows_at_once", [3, 192])
-def test_distributions_as_doubles_are_the_exact_products(rows_at_once, monkeypatch):
-    monkeypatch.setattr(levels, "ROWS_AT_ONCE", rows_at_once)
-    rng = np.random.default_rng(4)
-    for kind in KINDS:
-        tables = [make_table(30, kind, rng) for _ in range(3)]
-        for level, (made, product) in enumerate(
-            zip(levels.multiply_levels(tables), multiply(tables), strict=True), start=1
-        ):
-            exact = (product / TOTAL**level).astype(float)
-            assert np.allclose(made, exact, rtol=1e-13, atol=0)

@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tallyveil as tv
-from tallyveil.neighbours import Neighbours
-from tallyveil.proof.repair import close_ratios, label_components
 
 QUERIES = {
     "path": tv.Query.count(12),
@@ -16,33 +14,6 @@ QUERIES = {
     "explicit": tv.Query.custom(range(6), range(6), [(0, 1), (1, 2), (2, 5), (5, 4), (4, 3)]),
     "two parts": tv.Query.custom(range(5), range(5), [(0, 1), (1, 2), (3, 4)]),
 }
-
-
-def distances(neighbours: Neighbours) -> np.ndarray:
-    """Steps between inputs, by Floyd and Warshall."""
-    size = neighbours.size
-    steps = np.full((size, size), np.inf)
-    np.fill_diagonal(steps, 0)
-    for i, k in neighbours.pairs:
-        steps[i, k] = steps[k, i] = 1
-    for via in range(size):
-        steps = np.minimum(steps, steps[:, [via]] + steps[[via], :])
-    return steps
-
-
-@pytest.mark.parametrize("kind", QUERIES)
-def test_closed_ratios_are_the_smallest_private_array_above(kind):
-    query = QUERIES[kind]
-    values = np.random.default_rng(3).exponential(size=query.shape)
-    closed = close_ratios(values, query.neighbours, lambda row: row * 0.5)
-    reach = 0.5 ** distances(query.neighbours)
-    expected = (reach[:, :, None] * values[None, :, :]).max(axis=1)
-    assert np.abs(closed - expected).max() < 1e-15
-
-
-def test_components_of_a_broken_graph():
-    assert label_components(QUERIES["two parts"].neighbours).tolist() == [0, 0, 0, 3, 3]
-    assert label_components(QUERIES["band"].neighbours).max() == 0
 
 
 @pytest.mark.parametrize("kind", QUERIES)

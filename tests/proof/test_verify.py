@@ -15,11 +15,9 @@ from tallyveil.proof.ratios import check_weights
 from tallyveil.proof.verify import describe_findings
 
 QUERIES = [
-    tv.Query.count(6),
-    tv.Query.mean(records=3, lower=0, upper=2),
-    tv.Query.maximum(0, 5),
+    tv.Query.count(6), tv.Query.mean(records=3, lower=0, upper=2), tv.Query.maximum(0, 5),
     tv.Query.custom(range(4), range(4), [(0, 1), (1, 3), (3, 2)]),
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -168,10 +166,8 @@ def test_failure_names_pair_output_and_ratio(certified):
     verdict = tv.verify(resealed(certified, weights))
     assert not verdict.ok
     assert (verdict.worst.likelier, verdict.worst.rarer, verdict.worst.output) in {
-        (2, 1, 5),
-        (3, 2, 2),
-        (1, 2, 2),
-    }
+        (2, 1, 5), (3, 2, 2), (1, 2, 2),
+    }  # fmt: skip
     assert verdict.worst.epsilon > 1
     for word in ("output", "inputs", "weights", "ratio"):
         assert word in verdict.reason
@@ -189,17 +185,13 @@ def test_a_zero_beside_a_positive_fails(certified):
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("epsilon", "1/2", "factor is not"),
-        ("version", 2, "version"),
+        ("epsilon", "1/2", "factor is not"), ("version", 2, "version"),
         ("neighbours", {"kind": "band", "size": 7, "width": 2}, "neighbours"),
-        ("shape", [7, 8], "shape"),
-        ("total_bits", 61, "bits"),
-        ("achieved_epsilon", 0.5, "achieved"),
-        ("law", "geometric", "do not belong"),
-        ("query", {"kind": "nothing"}, "readable"),
-        ("query", [], "readable"),
+        ("shape", [7, 8], "shape"), ("total_bits", 61, "bits"),
+        ("achieved_epsilon", 0.5, "achieved"), ("law", "geometric", "do not belong"),
+        ("query", {"kind": "nothing"}, "readable"), ("query", [], "readable"),
     ],
-)
+)  # fmt: skip
 def test_resealed_lies_are_found(certified, field, value, reason):
     claim = document.seal({**certified.certificate, field: value})
     verdict = tv.verify({**certified.to_dict(), "certificate": claim})
@@ -283,18 +275,9 @@ def test_verifying_imports_no_solver_and_no_design_code(certified, tmp_path):
     assert ok
     ours = {name.split(".")[1] for name in modules if name.startswith("tallyveil.")}
     assert ours <= {
-        "_lazy",
-        "_version",
-        "answers",
-        "arrays",
-        "proof",
-        "errors",
-        "exact",
-        "neighbours",
-        "passwords",
-        "query",
-        "untrusted",
-    }
+        "_lazy", "_version", "answers", "arrays", "proof", "errors", "exact", "neighbours",
+        "passwords", "query", "untrusted",
+    }  # fmt: skip
     assert not {"scipy", "clarabel", "highspy", "cryptography"} & {
         name.split(".")[0] for name in modules
     }

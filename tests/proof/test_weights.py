@@ -12,17 +12,14 @@ from tallyveil.proof.ratios import check_weights
 from tallyveil.proof.weights import approximate_weights, pure_weights
 
 FORMS = {
-    "geometric": tv.geometric,
-    "fair": tv.fair,
-    "uniform": tv.uniform,
-    "exponential": tv.exponential,
-    "laplace": tv.laplace,
+    "geometric": tv.geometric, "fair": tv.fair, "uniform": tv.uniform,
+    "exponential": tv.exponential, "laplace": tv.laplace,
     "laplace normalized": lambda q, e: tv.laplace(q, e, "normalize"),
     "staircase": tv.staircase,
     "staircase normalized": lambda q, e: tv.staircase(q, e, "normalize"),
     "randomized_response": tv.randomized_response,
     "transport": lambda q, e: tv.transport(q, e, source=_ramp(q), target=_ramp(q)),
-}
+}  # fmt: skip
 EPSILONS = ["1e-4", "1e-3", "0.01", "0.1", "1", "5", "20"]
 
 
@@ -41,16 +38,6 @@ def test_every_closed_form_certifies(form, upper, epsilon, private):
     assert private(certified.weights.tolist(), query.neighbours.pairs.tolist(), Fraction(epsilon))
     loss = certified.certificate["loss"]
     assert loss["after"] <= loss["before"] * (1 + 1e-6) + 1e-15
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("form", ["geometric", "fair", "exponential", "laplace", "staircase"])
-def test_every_closed_form_certifies_up_to_2000(form, epsilon):
-    certified = tv.certify(FORMS[form](tv.Query.count(2000), epsilon))
-    loss = certified.certificate["loss"]
-    # Weight 1 on 2001 outputs is 4e-13 of absolute error, all there is at epsilon 20.
-    assert abs(loss["after"] - loss["before"]) <= 1e-8 * loss["before"] + 1e-12
 
 
 def test_underflowed_tails_get_weight_one():
@@ -78,12 +65,9 @@ def test_unconnected_inputs_keep_their_own_outputs():
 
 
 @given(
-    st.integers(2, 12),
-    st.integers(2, 12),
-    st.sampled_from(["1/100", "1/2", "1", "3", "30"]),
-    st.sampled_from(["path", "complete"]),
-    st.integers(0, 2**32),
-)
+    st.integers(2, 12), st.integers(2, 12), st.sampled_from(["1/100", "1/2", "1", "3", "30"]),
+    st.sampled_from(["path", "complete"]), st.integers(0, 2**32),
+)  # fmt: skip
 def test_repaired_random_matrices_certify(n, m, epsilon, graph, seed):
     query = tv.Query.custom(range(n), range(m), graph)
     matrix = np.random.default_rng(seed).dirichlet(np.full(m, 0.3), size=n)

@@ -6,13 +6,10 @@ import pytest
 import tallyveil as tv
 
 CASES = [
-    tv.geometric(tv.Query.count(20), 0.7),
-    tv.geometric(tv.Query.count(1), 0.1),
-    tv.fair(tv.Query.count(12), 0.3),
-    tv.laplace(tv.Query.maximum(0, 6, extend=3), 1.0),
-    tv.uniform(tv.Query.count(5), 1.0),
-    tv.certify(tv.geometric(tv.Query.count(15), 2.0)).mechanism,
-]
+    tv.geometric(tv.Query.count(20), 0.7), tv.geometric(tv.Query.count(1), 0.1),
+    tv.fair(tv.Query.count(12), 0.3), tv.laplace(tv.Query.maximum(0, 6, extend=3), 1.0),
+    tv.uniform(tv.Query.count(5), 1.0), tv.certify(tv.geometric(tv.Query.count(15), 2.0)).mechanism,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("m", CASES, ids=str)

@@ -9,11 +9,9 @@ from tallyveil.reading.derive import Separation
 
 # Gupte and Sundararajan (2010), Appendix B: 1/2-private, not derivable from the geometric one.
 APPENDIX_B = [
-    ["1/9", "2/9", "4/9", "2/9"],
-    ["2/9", "1/9", "2/9", "4/9"],
-    ["4/9", "2/9", "1/9", "2/9"],
+    ["1/9", "2/9", "4/9", "2/9"], ["2/9", "1/9", "2/9", "4/9"], ["4/9", "2/9", "1/9", "2/9"],
     ["13/18", "1/9", "1/18", "1/9"],
-]
+]  # fmt: skip
 
 
 def appendix_b():

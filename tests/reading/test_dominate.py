@@ -54,12 +54,9 @@ def test_a_path_stated_as_pairs_is_a_path():
 
 
 RATIOS = [
-    Fraction(999, 1000),
-    Fraction(1, 4),
-    Fraction(1, 10**6),
-    Fraction(1, 2**52),
+    Fraction(999, 1000), Fraction(1, 4), Fraction(1, 10**6), Fraction(1, 2**52),
     Fraction(1, 10**30),
-]
+]  # fmt: skip
 
 
 def exact_log(ratio):

@@ -20,16 +20,13 @@ FUNCTIONS = {
     "posterior": lambda m: tv.posterior(m, 3, ("binomial", 0.3)),
     "interpret": lambda m: tv.interpret(m, [3, 0]),
     "interpret with a prior": lambda m: tv.interpret(m, [3, 0], "uniform"),
-    "describe_release": lambda m: describe_release(m, 3),
-    "confidence_sets": tv.confidence_sets,
-    "unbiased": tv.unbiased,
-    "estimate_total": lambda m: tv.estimate_total(m, [1, 2]),
+    "describe_release": lambda m: describe_release(m, 3), "confidence_sets": tv.confidence_sets,
+    "unbiased": tv.unbiased, "estimate_total": lambda m: tv.estimate_total(m, [1, 2]),
     "estimate_mean": lambda m: tv.estimate_mean(m, [1, 2]),
     "derivability": lambda m: tv.derivability(m, OTHER),
     "derivability of another": lambda m: tv.derivability(OTHER, source=m),
     "derivation": lambda m: tv.derivation(m, source=m),
-    "is_derivable": lambda m: tv.is_derivable(m, source=m),
-    "dominating_remap": tv.dominating_remap,
+    "is_derivable": lambda m: tv.is_derivable(m, source=m), "dominating_remap": tv.dominating_remap,
     "a Bayesian's response": lambda m: tv.Consumer("squared", "uniform").respond(m),
     "a minimax response": lambda m: tv.Consumer("absolute").respond(m),
     "compare": lambda m: tv.compare(m).rows,
@@ -38,12 +35,10 @@ FUNCTIONS = {
     "accuracy": lambda m: tv.accuracy(Q, "1/2", mechanism=m),
     "accuracy of a maker": lambda m: tv.accuracy(Q, "1/2", mechanism=lambda *_: m),
     "chance_within": lambda m: tv.chance_within(Q, "1/2", 1, mechanism=m),
-    "smaller_than": OTHER.smaller_than,
-    "isclose": OTHER.isclose,
+    "smaller_than": OTHER.smaller_than, "isclose": OTHER.isclose,
     "certify": lambda m: tv.certify(m).certificate["digest"],
-    "repair": lambda m: tv.repair(m).mechanism.matrix,
-    "as_mechanism": as_mechanism,
-}
+    "repair": lambda m: tv.repair(m).mechanism.matrix, "as_mechanism": as_mechanism,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -57,14 +52,11 @@ def test_three_kinds_give_the_same_result(name, same):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (None, "None"),
-        ("geometri", "geometri|str"),
-        (7, "int"),
-        (object(), "object"),
+        (None, "None"), ("geometri", "geometri|str"), (7, "int"), (object(), "object"),
         (np.eye(7), "ndarray|shape"),
     ],
     ids=["None", "str", "int", "object", "ndarray"],
-)
+)  # fmt: skip
 def test_anything_else_is_named(name, wrong, said):
     if name == "estimate_total" and isinstance(wrong, str):  # the folder of a release
         with pytest.raises(tv.UsageError, match="A release holds its own values"):

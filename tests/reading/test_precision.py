@@ -54,11 +54,6 @@ def test_accuracy_by_summing_the_matrix():
         )
 
 
-def test_means_are_measured_in_their_own_unit():
-    q = tv.Query.mean(records=4, lower=0, upper=1)
-    assert tv.accuracy(q, 5.0, 0.95) in (0.0, 0.25, 0.5)
-
-
 def test_bad_input():
     q = tv.Query.count(9)
     with pytest.raises(tv.ArgumentError, match="smaller distance"):

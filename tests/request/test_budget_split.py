@@ -82,10 +82,10 @@ def test_no_other_share_is_predicted_better(epsilon, records, size):
         distance = predict_distance(epsilon, share, records, size)
         return predict_error(epsilon * (1 - share)) * distance**0.5
 
-    found = float(share_of(epsilon, records, size))
+    best = float(share_of(epsilon, records, size))
     allowed = [part / 100 for part in range(61) if part / 100 <= rule_of_thumb(epsilon)]
     allowed = [s for s in allowed if not s or (s >= 0.08 and epsilon * s * records >= 23)]
-    assert all(predict(found) <= predict(share) * (1 + 1e-9) for share in allowed)
+    assert all(predict(best) <= predict(share) * (1 + 1e-9) for share in allowed)
 
 
 def test_predictions_fall_with_rows_and_with_the_share():

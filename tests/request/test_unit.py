@@ -3,16 +3,22 @@
 import itertools
 import json
 from fractions import Fraction
-from math import exp
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import tallyveil as tv
+from tallyveil.check.ledger import check_ledger
+from tallyveil.cli import app
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.release.methods.base import Plan
 from tallyveil.release.release import read_receipt
 from tallyveil.request.unit import PrivacyUnit, charge_columns
+from tallyveil.tables.microdata import bound_rows, keep_apart
 from tests.asking import privatize
+from tests.attacks.forging import checks, passes, read, write
 
 FRAME = pd.DataFrame(
     {
@@ -46,7 +52,7 @@ OPTIONS = {
 def test_the_words_say_which_unit(unit, words):
     assert unit.name == words
     assert ("event" in unit.change) == (unit.kind == "event")
-    assert all("cell" not in said for said in (unit.name, unit.moves, unit.alternative))
+    assert all("cell" not in text for text in (unit.name, unit.moves))
 
 
 def test_five_rows_in_one_cell_cost_five_times():
@@ -59,18 +65,12 @@ def test_five_rows_in_one_cell_cost_five_times():
 
 def test_events_say_so_everywhere(tmp_path):
     rel = privatize(
-        FRAME,
-        "deaths",
-        keep="county",
-        upper=9,
-        epsilon=1,
-        kind="event",
-        out=tmp_path / "out",
+        FRAME, "deaths", keep="county", upper=9, epsilon=1, kind="event", out=tmp_path / "out"
     )
     assert "Including or excluding any one event changes" in rel.receipt.promise
     page = rel.files["METHODOLOGY.html"].decode()
     assert "guarantee is for one single event" in page
-    assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
+    assert checks(tmp_path / "out")
 
 
 def test_disjoint_columns_are_charged_once(tmp_path):
@@ -85,7 +85,7 @@ def test_disjoint_columns_are_charged_once(tmp_path):
     assert book.account("cases").spent_epsilon == Fraction(5, 4)
     assert "charged once" in rel.files["METHODOLOGY.html"].decode()
     assert "parallel over cases_m, cases_f" in rel.receipt.composition
-    assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
+    assert checks(tmp_path / "out")
     assert read_receipt(tmp_path / "out") == rel.receipt
     both = privatize(FRAME, **OPTIONS, disjoint=["cases_m,cases_f"], neighbours="replace_one")
     assert both.receipt.epsilon == 2 * (1 + Fraction(1, 4))
@@ -108,16 +108,6 @@ def test_what_a_moving_person_costs_is_the_worst_of_all_moves():
         assert charged[1] == worst
 
 
-def test_moving_from_one_column_to_the_other_stays_within_the_charge():
-    """Exact matrices: one record leaves a cell of one column and enters one of the other."""
-    first = tv.geometric(tv.Query.count(4), 0.5).matrix
-    second = tv.geometric(tv.Query.count(4), 0.25).matrix
-    ratio = max((first[i] / first[i - 1]).max() for i in range(1, 5)) * max(
-        (second[i - 1] / second[i]).max() for i in range(1, 5)
-    )
-    assert ratio <= exp(2 * 0.5) * (1 + 1e-9)
-
-
 @pytest.mark.parametrize(
     "groups",
     [["cases_m"], ["cases_m,nothing"], [["cases_m", "cases_f"], ["cases_f", "deaths"]], ["county"]],
@@ -135,29 +125,16 @@ def test_groups_that_are_none_are_refused(groups):
         {"contributions": True},
         {"disjoint": [["cases_m"]]},
         {"disjoint": [["cases_f", "cases_m"]]},
+        {"disjoint": [["cases_m", "cases_f"]]},
         {"disjoint": [["cases_m", "x"]]},
         {"disjoint": [["cases_m", "cases_f"], ["cases_f", "deaths"]]},
         {"disjoint": [[]]},
     ],
 )
 def test_a_receipt_with_a_unit_that_cannot_be_does_not_check(tmp_path, change):
-    rel = privatize(FRAME, **OPTIONS)
-    document = rel.receipt.to_dict() | change
-    rel.save(tmp_path / "out")
-    (tmp_path / "out" / "receipt.json").write_text(json.dumps(document, indent=1) + "\n")
-    found = {finding.name: finding.ok for finding in tv.check_package(tmp_path / "out")}
-    assert found["receipt"] is False
-
-
-def test_calling_columns_disjoint_afterwards_contradicts_the_total(tmp_path):
-    rel = privatize(FRAME, **OPTIONS)
-    document = rel.receipt.to_dict() | {"disjoint": [["cases_m", "cases_f"]]}
-    rel.save(tmp_path / "out")
-    (tmp_path / "out" / "receipt.json").write_text(
-        json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    )
-    found = {finding.name: finding.ok for finding in tv.check_package(tmp_path / "out")}
-    assert found["receipt"] is False
+    folder = privatize(FRAME, **OPTIONS).save(tmp_path / "out")
+    write(folder, read(folder) | change)
+    assert not passes(folder)
 
 
 def test_the_words_know_how_many_columns_a_person_is_in():
@@ -172,3 +149,280 @@ def test_the_words_know_how_many_columns_a_person_is_in():
     assert any("in only one of m, f" in limit for limit in apart.unit_limits)
     one = privatize(frame, count="m", keep="area", upper=5, epsilon=1).receipt
     assert one.unit_moves == one.unit.moves
+
+
+COUNTS = [(i * i) % 23 for i in range(150)]
+DELTA = Fraction(1, 10**6)
+
+
+def publish(tmp_path, **options):
+    folder = tmp_path / "release"
+    keys = {"upper": 30, "epsilon": "0.02", "contributions": 50, "delta": "0.000001"}
+    return folder, privatize(COUNTS, out=folder, spread="distinct_rows", **{**keys, **options})
+
+
+# -- the guarantee -------------------------------------------------------------------------------
+
+
+def needed_delta(pairs, epsilon):
+    """The least delta at which independent draws from pairs of distributions have `epsilon`.
+
+    By going through all outcomes: sum over them of max(0, p - e^epsilon q).
+    """
+    total = 0.0
+    for outcome in itertools.product(*(range(len(p)) for p, _ in pairs)):
+        p = np.prod([pair[0][at] for pair, at in zip(pairs, outcome, strict=True)])
+        q = np.prod([pair[1][at] for pair, at in zip(pairs, outcome, strict=True)])
+        total += max(0.0, p - np.exp(epsilon) * q)
+    return total
+
+
+@pytest.mark.parametrize("epsilon", ["1/4", "1", "2"])
+@pytest.mark.parametrize("moves", [2, 3, 4])
+def test_every_way_to_move_different_rows_keeps_what_is_charged(epsilon, moves):
+    """Every outcome of every pair of tables, on 0..2: moves up, down, mixed, and fewer."""
+    delta = Fraction(1, 20)
+    charged = PrivacyUnit(contributions=moves, delta=delta).charge(Fraction(epsilon))
+    assert charged <= moves * Fraction(epsilon)
+    matrix = tv.certify_geometric(tv.Query.count(2), epsilon).mechanism.matrix
+    steps = [(0, 1), (1, 0), (1, 2), (2, 1)]
+    ways = list(itertools.combinations_with_replacement(steps, moves))
+    most = max(
+        needed_delta([(matrix[a], matrix[b]) for a, b in way[:used]], float(charged))
+        for way in ways
+        for used in range(1, moves + 1)
+    )
+    assert most <= float(delta) * (1 + 1e-9)
+
+
+def test_the_charge_is_tight_for_noise_without_bounds():
+    """Geometric noise loses exactly plus or minus epsilon: less could not be charged."""
+    epsilon, moves, delta = Fraction(1, 2), 5, Fraction(1, 50)
+    charged = float(PrivacyUnit(contributions=moves, delta=delta).charge(epsilon))
+    keep = 1 / (1 + np.exp(-float(epsilon)))
+    coin = (np.array([keep, 1 - keep]), np.array([1 - keep, keep]))
+    assert charged < moves * epsilon
+    assert needed_delta([coin] * moves, charged) == pytest.approx(float(delta), rel=1e-6)
+    assert needed_delta([coin] * moves, charged - 1e-4) > float(delta)
+
+
+def test_the_charge_agrees_with_dp_accounting():
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    for moves, epsilon in ((16, "0.05"), (50, "0.02"), (100, "0.1")):
+        ours = PrivacyUnit(contributions=moves, delta=DELTA).charge(Fraction(epsilon))
+        one = pld.from_discrete_laplace_mechanism(
+            float(epsilon), sensitivity=1, value_discretization_interval=1e-4
+        )
+        theirs = one.self_compose(moves).get_epsilon_for_delta(1e-6)
+        assert float(ours) == pytest.approx(theirs, rel=1e-6)
+        assert float(ours) >= theirs * (1 - 1e-9)
+
+
+# -- the release ---------------------------------------------------------------------------------
+
+
+def test_it_is_charged_stated_and_checked(tmp_path):
+    folder, release = publish(tmp_path)
+    receipt = release.receipt
+    unit = PrivacyUnit(contributions=50, delta=DELTA)
+    assert receipt.epsilon == unit.charge(Fraction(1, 50)) < Fraction(3, 5)
+    assert receipt.delta == DELTA
+    (stage,) = receipt.columns[0].stages
+    assert (receipt.columns[0].method, stage.certified_epsilon) == ("geometric", Fraction(1, 50))
+    assert checks(folder)
+    assert read_receipt(folder) == receipt
+    document = json.loads((folder / "receipt.json").read_text())
+    assert document["separate_rows"] == {"delta": "1/1000000"}
+    assert document["dp_flavor"]["name"] == "Approximate DP"
+    assert "no two in the same row" in document["privacy_loss"]["privacy_unit"]
+    page = (folder / "METHODOLOGY.html").read_text()
+    assert "changes at most 50 counts, each by one" in page
+    assert "50 draws composed" in page
+    assert "multiplied by" not in page
+
+
+def test_several_columns_add_up_and_a_changed_unit_moves_twice_as_many():
+    table = pd.DataFrame({"a": COUNTS, "b": COUNTS})
+    keys = {"upper": 30, "epsilon": "0.02", "contributions": 25, "delta": "0.000001"}
+    result = privatize(
+        table, count=["a", "b"], neighbours="replace_one", spread="distinct_rows", **keys
+    )
+    one = PrivacyUnit(contributions=50, delta=DELTA).charge(Fraction(1, 50))
+    assert (result.receipt.epsilon, result.receipt.delta) == (2 * one, 2 * DELTA)
+
+
+def test_a_ledger_is_debited_both(tmp_path):
+    ledger = tv.Ledger.create(tmp_path / "ledger.db")
+    ledger.open("data", "1", "0.00001")
+    folder, release = publish(tmp_path, ledger=ledger, dataset="data")
+    account = ledger.account("data")
+    assert (account.spent_epsilon, account.spent_delta) == (release.receipt.epsilon, DELTA)
+    assert check_ledger(folder, ledger, "data").ok
+
+
+# -- made true -----------------------------------------------------------------------------------
+
+
+def test_what_stays_of_one_person_is_in_different_cells():
+    rng = np.random.default_rng(1)
+    persons, cells = rng.integers(0, 40, 2000), rng.integers(0, 30, 2000)
+    counted, order = rng.random(2000) < 0.8, rng.permutation(2000)
+    apart = keep_apart(persons, cells, counted, order)
+    stays = bound_rows(persons, apart, 7, order)
+    assert not (stays & ~counted).any()
+    clipped = list(zip(persons[stays].tolist(), cells[stays].tolist(), strict=True))
+    assert len(set(clipped)) == len(clipped)
+    for person in range(40):
+        there = np.unique(cells[counted & (persons == person)])
+        assert stays[persons == person].sum() == min(7, len(there))
+    others = persons != 3  # what is chosen of others does not depend on one person
+    without = bound_rows(persons, keep_apart(persons, cells, counted & others, order), 7, order)
+    assert (without[others] == stays[others]).all()
+
+
+def test_a_person_is_counted_once_in_each_cell(tmp_path):
+    """Of 40 persons with five rows in each of three cells, every cell counts 40."""
+    rows = [(p, c) for p in range(40) for c in "abc" for _ in range(5)]
+    table = pd.DataFrame(rows, columns=["who", "place"])
+    keys = {"by": "place", "categories": ["a", "b", "c", "d"], "id_column": "who", "upper": 300}
+    result = privatize(
+        table,
+        epsilon=20,
+        contributions=3,
+        delta="0.000001",
+        spread="distinct_rows",
+        out=tmp_path / "release",
+        **keys,
+    )
+    assert result.table["count"].tolist() == [40, 40, 40, 0]  # noise of one in 2e9
+    assert result.receipt.unit.bound == "enforced"
+    assert checks(tmp_path / "release")
+
+
+def count_visits(most, cells, **options):
+    """Forty persons with one row in each of ten places, of which the first `cells` are counted."""
+    rows = [(p, f"c{c}") for p in range(40) for c in range(cells)]
+    names = [f"c{c}" for c in range(cells)]
+    keys = {"by": "place", "categories": names, "id_column": "who", "upper": 300, "epsilon": "0.1"}
+    keys |= {"delta": "0.001", "spread": "distinct_rows", "contributions": most}
+    return privatize(pd.DataFrame(rows, columns=["who", "place"]), **keys, **options)
+
+
+@pytest.mark.parametrize("most", [10, 20, 100, 5000])
+def test_nobody_is_charged_for_more_rows_than_there_are_cells(most, tmp_path):
+    receipt = count_visits(most, 10, out=tmp_path / "r").receipt
+    ten = PrivacyUnit(contributions=10, delta=Fraction(1, 1000))
+    assert receipt.epsilon == ten.charge(Fraction(1, 10)) < Fraction(95, 100)
+    assert receipt.unit.contributions == 10
+    assert checks(tmp_path / "r")
+
+
+def test_one_cell_costs_one_row():
+    receipt = count_visits(20, 1).receipt
+    assert (receipt.epsilon, receipt.delta) == (Fraction(1, 10), 0)
+
+
+# -- little to gain ------------------------------------------------------------------------------
+
+
+def test_no_delta_is_spent_where_composing_gains_too_little(tmp_path):
+    ledger = tv.Ledger.create(tmp_path / "ledger.db")
+    ledger.open("data", "5")  # pure: a delta would be refused
+    keys = {"epsilon": 1, "contributions": 5, "ledger": ledger, "dataset": "data"}
+    folder, release = publish(tmp_path, **keys)
+    receipt = release.receipt
+    assert (receipt.epsilon, receipt.delta) == (5, 0)
+    assert checks(folder)
+    assert read_receipt(folder) == receipt
+    page = (folder / "METHODOLOGY.html").read_text()
+    assert (
+        "would gain less than a hundredth. Every epsilon is multiplied by 5, and delta is" in page
+    )
+    assert "changes at most 5 counts, each by one" in page
+    document = json.loads((folder / "receipt.json").read_text())
+    assert document["separate_rows"] == {"delta": "0"}
+    assert document["dp_flavor"]["name"] == "Pure DP"
+
+
+def test_the_same_rows_are_counted_with_and_without_a_delta(tmp_path):
+    """A person is counted once in a cell because that was asked for, whatever it gains."""
+    rows = [(p, c) for p in range(40) for c in "abc" for _ in range(5)]
+    keys = {"by": "place", "categories": ["a", "b", "c"], "id_column": "who", "upper": 300}
+    keys |= {"epsilon": 20, "delta": "0.000001", "spread": "distinct_rows", "contributions": 3}
+    result = privatize(pd.DataFrame(rows, columns=["who", "place"]), **keys)
+    assert (result.receipt.epsilon, result.receipt.delta) == (60, 0)
+    assert result.table["count"].tolist() == [40, 40, 40]  # noise of one in 2e9
+
+
+def test_a_delta_that_gains_enough_is_spent_for_all_columns():
+    table = pd.DataFrame({"a": COUNTS, "b": COUNTS})
+    keys = {"upper": 30, "epsilon": ["0.02", "1"], "contributions": 50, "delta": "0.000001"}
+    result = privatize(table, count=["a", "b"], spread="distinct_rows", **keys)
+    assert result.receipt.delta == 2 * DELTA
+
+
+def test_at_a_screen_a_delta_that_is_not_spent_is_said_to(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("id,n\n" + "".join(f"p{i},{count}\n" for i, count in enumerate(COUNTS)))
+    words = f"privatize {table} --count n --keep id --epsilon 1 --contributions 5"
+    settings = "--set unit.spread=distinct_rows --set budget.delta=1e-6"
+    done = CliRunner().invoke(
+        app.app, [*words.split(), *settings.split(), "--out", str(tmp_path / "r")]
+    )
+    assert "--set budget.delta is not spent" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
+    """What is drawn from, with and without a person who has many rows, several in one cell."""
+    values = []
+    draw = Plan.draw
+
+    def spy(method, counts, entropy):
+        values.append(np.array(counts, dtype=np.int64))
+        return draw(method, counts, entropy)
+
+    monkeypatch.setattr(Plan, "draw", spy)
+    rng, places = np.random.default_rng(2), list("abcdefgh")
+    moved = []
+    for _ in range(20):
+        others = [(f"p{at}", rng.choice(places)) for at in range(30)]
+        mine, changed = ([("x", rng.choice(places)) for _ in range(12)] for _ in range(2))
+        first = others + (changed if neighbours == "replace_one" else [])
+        for rows in (first, others + mine):
+            privatize(
+                pd.DataFrame(rows, columns=["who", "place"]),
+                by="place",
+                categories=places,
+                id_column="who",
+                contributions=4,
+                neighbours=neighbours,
+                epsilon="1/2",
+                delta="0.01",
+                spread="distinct_rows",
+                upper=40,
+            )
+        before, after = values[-2:]
+        assert np.abs(after - before).max() <= 1
+        moved.append(np.abs(after - before).sum())
+    assert max(moved) <= (8 if neighbours == "replace_one" else 4)
+    assert max(moved) >= 4
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"delta": None}, "nothing to compose"),
+        ({"contributions": None}, "nothing to compose"),
+        ({"method": "preserve"}, "'budget.delta' does not go with the method 'preserve'"),
+        ({"method": "design"}, "only with 'auto' and 'geometric'"),
+        ({"contributions": 1001}, "at most 1,000"),
+        ({"contributions": 151}, "at most 150, the published rows"),
+        ({"delta": "0.3"}, "'delta' must be smaller"),
+    ],
+)
+def test_what_it_does_not_cover_is_refused(options, words):
+    keys = {"upper": 30, "epsilon": "0.02", "contributions": 50, "delta": "0.000001"}
+    with pytest.raises((ArgumentError, UsageError), match=words):
+        privatize(COUNTS, **{**keys, **options}, spread="distinct_rows")

@@ -120,8 +120,3 @@ def test_sizes_are_checked(size):
 def test_sigma2_is_checked(sigma2):
     with pytest.raises(tv.ArgumentError, match="sigma2"):
         tv.discrete_gaussian_noise(1, sigma2)
-
-
-def test_nothing_is_an_empty_array():
-    assert tv.geometric_noise(0, 1.0).shape == (0,)
-    assert tv.discrete_gaussian_noise(0, 1).shape == (0,)

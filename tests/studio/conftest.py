@@ -46,8 +46,26 @@ class Client(TestClient):
         """The address of a new draft of the demo table."""
         return self.send_json("/tables/demo").json()["next"].removesuffix("/table")
 
+    def open_table(self, content, name):
+        """The address of a new draft of an uploaded table."""
+        content = content.encode() if isinstance(content, str) else content
+        return self.upload("/tables", content, name).json()["next"].removesuffix("/table")
+
     def choose(self, base, **choices):
         return self.send_json(f"{base}/choices", {"choices": choices})
+
+    def new_bundle(self, files):
+        """The key of a new bundle with files by their names."""
+        key = self.send_json("/bundles").json()["bundle"]
+        for name, content in files.items():
+            sent = self.upload(f"/bundles/{key}/files", content, name)
+            assert sent.status_code == 200, sent.text
+        return key
+
+    def check(self, files):
+        """The state in which the check of dropped files ended."""
+        key = self.new_bundle(files)
+        return self.follow(self.send_json(f"/bundles/{key}/check").json()["job"])
 
     def find_keys(self, base):
         """What the button of a release sends: its key, and the plan that is shown."""
@@ -126,18 +144,18 @@ class Server:
             text=True,
             env={**os.environ, "TMPDIR": str(self.temporary), "COLUMNS": "300"},
         )
-        said = self.process.stdout.readline()
-        found = re.search(r"http://\S+", said)
-        assert found, said + self.process.communicate(timeout=60)[0]
-        self.address = found[0]
+        output = self.process.stdout.readline()
+        results = re.search(r"http://\S+", output)
+        assert results, output + self.process.communicate(timeout=60)[0]
+        self.address = results[0]
         self.seconds = time.perf_counter() - start
         self.origin = self.address.partition("/open")[0]
 
     def stop(self):
         """Ctrl-C; returns what it said since it was opened."""
         self.process.send_signal(signal.SIGINT)
-        said, _ = self.process.communicate(timeout=30)
-        return said
+        output, _ = self.process.communicate(timeout=30)
+        return output
 
 
 @pytest.fixture(scope="session")
@@ -157,26 +175,29 @@ def browser():
 @pytest.fixture(scope="session")
 def context(browser, served):
     """A browser that has the key, counts its errors and every request it makes."""
-    made = browser.new_context(viewport={"width": 1200, "height": 900})
-    made.set_default_timeout(60_000)
-    made.errors, made.outside = [], []
+    window = browser.new_context(viewport={"width": 1200, "height": 900})
+    window.set_default_timeout(60_000)
+    window.errors, window.outside = [], []
 
     def watch(page):
-        page.on("console", lambda said: said.type == "error" and made.errors.append(said.text))
-        page.on("pageerror", lambda problem: made.errors.append(str(problem)))
+        page.on(
+            "console", lambda output: output.type == "error" and window.errors.append(output.text)
+        )
+        page.on("pageerror", lambda problem: window.errors.append(str(problem)))
 
-    made.on("page", watch)
-    made.on(
+    window.on("page", watch)
+    window.on(
         "request",
         lambda sent: (
-            sent.url.startswith((served.origin, "data:", "blob:")) or made.outside.append(sent.url)
+            sent.url.startswith((served.origin, "data:", "blob:"))
+            or window.outside.append(sent.url)
         ),
     )
-    page = made.new_page()
+    page = window.new_page()
     page.goto(served.address)
     page.close()
-    yield made
-    made.close()
+    yield window
+    window.close()
 
 
 @pytest.fixture
@@ -253,7 +274,7 @@ def walk(page, served):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def release_folder(tmp_path_factory):
     """A release with a public column, in a folder of its own."""
     folder = tmp_path_factory.mktemp("made")
     table = folder / "t.csv"

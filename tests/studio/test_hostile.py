@@ -13,8 +13,8 @@ import uvicorn
 
 import tallyveil as tv
 from tallyveil.studio import server
-from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.uploads import Uploads, unpack_zip
+from tallyveil.studio.wording import RefusedError
 
 SECRET = "SECRETPLACE"
 TABLE = f"area,cases\n{SECRET},7654321\nB,3\nC,1\n" * 1
@@ -24,7 +24,7 @@ JSON = {"content-type": "application/json"}
 @pytest.fixture
 def draft(client):
     """A draft of a table with a secret in it, all choices made."""
-    base = client.upload("/tables", TABLE.encode(), "t.csv").json()["next"].removesuffix("/table")
+    base = client.open_table(TABLE, "t.csv")
     client.choose(base, count=["cases"], upper=["9"], epsilon=["1"])
     return base
 
@@ -37,9 +37,9 @@ def run(work):
 
 def look(place, studio):
     """Everything that could have been written."""
-    own = sorted(str(p.relative_to(place)) for p in place.rglob("*"))
+    paths = sorted(str(p.relative_to(place)) for p in place.rglob("*"))
     folders = sorted(p.name for p in studio.uploads.folder.iterdir())
-    return own, folders, len(tv.Ledger(place / "budget.db").history(kind=None))
+    return paths, folders, len(tv.Ledger(place / "budget.db").history(kind=None))
 
 
 def zipped(*files, mode=None):
@@ -75,24 +75,24 @@ def put(path, content, name, **headers):
 
 def without_key(method, path):
     def send(c, d):
-        kept = dict(c.cookies)
+        saved = dict(c.cookies)
         c.cookies.clear()
         try:
             return c.request(method, path.format(d=d), headers=JSON, content="{}")
         finally:
-            c.cookies.update(kept)
+            c.cookies.update(saved)
 
     return send
 
 
 def with_cookie(value):
     def send(c, d):
-        kept = dict(c.cookies)
+        saved = dict(c.cookies)
         c.cookies.clear()
         try:
             return c.request("GET", "/", headers={"cookie": value})
         finally:
-            c.cookies.update(kept)
+            c.cookies.update(saved)
 
     return send
 
@@ -230,16 +230,14 @@ HOSTILE = {
 }  # fmt: skip
 
 
-def test_there_are_enough():
-    assert len(HOSTILE) >= 60
-
-
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_it_is_refused_and_leaves_nothing(client, studio, place, draft, kind):
-    send, wanted = HOSTILE[kind]
+    send, expected = HOSTILE[kind]
     before = look(place, studio)
     answer = send(client, draft)
-    assert answer.status_code in ({wanted} if isinstance(wanted, int) else wanted), answer.text
+    assert answer.status_code in ({expected} if isinstance(expected, int) else expected), (
+        answer.text
+    )
     assert look(place, studio) == before
     for leak in (SECRET, "7654321", "Traceback", "root:", str(studio.uploads.folder)):
         assert leak not in answer.text

@@ -10,7 +10,7 @@ from tallyveil.studio.work_design import LESSONS
 PAGES = ("/", "/publish", "/check", "/read", "/design", "/ledger", "/learn")
 
 
-def tour(page, served, walk, made):
+def tour(page, served, walk, release_folder):
     """Walk through everything; says the name of each stop."""
     for path in (*PAGES, *(f"/learn/{lesson}" for lesson in LESSONS)):
         page.goto(served.origin + path)
@@ -21,11 +21,11 @@ def tour(page, served, walk, made):
     page.locator("#verdict").wait_for()
     yield "the verified chain"
     page.goto(f"{served.origin}/check")
-    page.set_input_files("#folder-pick", made)
+    page.set_input_files("#folder-pick", release_folder)
     page.locator("#result figure svg").wait_for()
     yield "a verdict"
     page.goto(f"{served.origin}/read")
-    page.set_input_files("#folder-pick", made)
+    page.set_input_files("#folder-pick", release_folder)
     page.locator("#posterior svg").wait_for()
     page.get_by_label("by region").check()
     page.get_by_role("button", name="Add up").click()
@@ -70,10 +70,10 @@ def tour(page, served, walk, made):
 def find_faults(page):
     """What axe finds serious, and whether the page is wider than the screen."""
     page.wait_for_timeout(150)  # charts are drawn anew for the room they have
-    found = Axe().run(page).response["violations"]
+    results = Axe().run(page).response["violations"]
     bad = [
         (one["id"], one["nodes"][0]["html"][:120])
-        for one in found
+        for one in results
         if one["impact"] in ("serious", "critical")
     ]
     wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
@@ -87,9 +87,9 @@ def find_faults(page):
         pytest.param((("dark", 1200), ("light", 390)), id="others", marks=pytest.mark.slow),
     ],
 )
-def test_every_page_serves_everybody(page, served, walk, made, looks):
+def test_every_page_serves_everybody(page, served, walk, release_folder, looks):
     faults = {}
-    for stop in tour(page, served, walk, made):
+    for stop in tour(page, served, walk, release_folder):
         for scheme, width in looks:
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
@@ -110,10 +110,10 @@ def test_letters_keep_their_size_on_a_phone(page, served):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_paper_shows_what_was_found_and_nothing_to_press(page, served, made, scheme):
+def test_paper_shows_what_was_found_and_nothing_to_press(page, served, release_folder, scheme):
     page.emulate_media(color_scheme=scheme)
     page.goto(f"{served.origin}/check")
-    page.set_input_files("#folder-pick", made)
+    page.set_input_files("#folder-pick", release_folder)
     page.locator("#result figure svg").wait_for()
     page.emulate_media(media="print", color_scheme=scheme)
     page.set_viewport_size({"width": 670, "height": 1000})  # the room on a sheet

@@ -1,10 +1,8 @@
 """Check, read, design, ledger and learn, by their answers: the library's own numbers."""
 
-import io
 import json
 import shutil
 import sqlite3
-import zipfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,125 +16,106 @@ from tallyveil.properties import PROPERTIES
 from tallyveil.studio import server
 from tallyveil.studio.work_design import LESSONS, MOST_ANSWERS
 
-
-def bundle_of(client, files):
-    key = client.send_json("/bundles").json()["bundle"]
-    for name, content in files.items():
-        sent = client.put(f"/bundles/{key}/files", content=content, headers={"x-name": name})
-        assert sent.status_code == 200, sent.text
-    return key
-
-
-def check(client, files):
-    key = bundle_of(client, files)
-    return client.follow(client.send_json(f"/bundles/{key}/check").json()["job"])
+from .test_hostile import zipped
 
 
 def files_of(folder, around=""):
     return {around + path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def zip_of(files):
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return packed.getvalue()
-
-
 @pytest.mark.parametrize("how", ["folder", "zip", "files"])
-def test_a_good_release_checks_however_it_comes(client, made, how):
-    files = files_of(made, "" if how == "files" else "release/")
-    ended = check(client, {"release.zip": zip_of(files)} if how == "zip" else files)
+def test_a_good_release_checks_however_it_comes(client, release_folder, how):
+    files = files_of(release_folder, "" if how == "files" else "release/")
+    ended = client.check({"release.zip": zipped(*files.items())} if how == "zip" else files)
     assert ended["state"] == "done", ended
     result = ended["result"]
     assert result["ok"]
     assert result["verdict"] == "This release checks."
-    told = json.loads(CliRunner().invoke(app, ["check", str(made), "--json"]).output)
-    assert result["findings"] == told["checks"]
-    assert result["facts"]["promise"] == told["promise"]
+    answer = json.loads(CliRunner().invoke(app, ["check", str(release_folder), "--json"]).output)
+    assert result["findings"] == answer["checks"]
+    assert result["facts"]["promise"] == answer["promise"]
     assert np.array(result["matrices"][0]["matrix"]).shape == (21, 21)
 
 
 @pytest.mark.parametrize("forged", ["data.csv", "receipt.json", "certificate.json"])
-def test_a_forged_release_does_not(client, made, forged):
-    files = files_of(made)
+def test_a_forged_release_does_not(client, release_folder, forged):
+    files = files_of(release_folder)
     files[forged] = files[forged].replace(b"1", b"2", 1)
-    result = check(client, files)["result"]
+    result = client.check(files)["result"]
     assert not result["ok"]
     assert result["verdict"] == "This release does NOT check."
     assert any(not finding["ok"] for finding in result["findings"])
 
 
-def test_a_certificate_and_a_matrix(client, made, tmp_path):
-    files = files_of(made)
+def test_a_certificate_and_a_matrix(client, release_folder, tmp_path):
+    files = files_of(release_folder)
     two = {name: files[name] for name in ("mechanism.json", "certificate.json")}
-    result = check(client, two)["result"]
+    result = client.check(two)["result"]
     assert (result["ok"], result["kind"]) == (True, "certificate")
     mechanism = tv.geometric(tv.Query.count(9), 1)
     for text in (mechanism.to_csv(), mechanism.to_ptable()):
-        result = check(client, {"matrix.csv": text.encode()})["result"]
+        result = client.check({"matrix.csv": text.encode()})["result"]
         assert (result["ok"], result["kind"]) == (True, "matrix")
         assert result["matrices"][0]["realised"] == pytest.approx(1)
-    broken = check(client, {"matrix.csv": b"1,0\n0.5,0.5\n"})["result"]
+    broken = client.check({"matrix.csv": b"1,0\n0.5,0.5\n"})["result"]
     assert not broken["ok"]
     assert "infinite" in broken["findings"][0]["detail"]
     assert broken["matrices"][0]["worst"] == {"likelier": 1, "rarer": 0, "output": 1}
 
 
-def test_a_release_of_the_folder_is_read(client, place, made):
-    shutil.copytree(made, place / "to read")
+def test_a_release_of_the_folder_is_read(client, place, release_folder):
+    shutil.copytree(release_folder, place / "to read")
     key = client.send_json("/bundles", {"folder": "to read"}).json()["bundle"]
     early = client.send_json(f"/bundles/{key}/count", {"released": 7, "column": "cases"})
     assert early.status_code == 409
     seen = client.send_json(f"/bundles/{key}/open").json()
     assert seen["columns"][0]["name"] == "cases"
     assert seen["columns"][0]["cut"]  # sums are of counts cut to the upper bound: the page says so
-    asked = {"column": "cases", "released": 7, "confidence": 0.95}
-    count = client.send_json(f"/bundles/{key}/count", asked).json()
+    message = {"column": "cases", "released": 7, "confidence": 0.95}
+    count = client.send_json(f"/bundles/{key}/count", message).json()
     assert count["low"] <= 7 <= count["high"]
     assert sum(count["chances"]) == pytest.approx(1)
-    asked = {"column": "cases", "by": ["region"], "confidence": 0.95}
-    totals = client.send_json(f"/bundles/{key}/totals", asked).json()
-    expected = tv.estimate_total(made, column="cases", by="region")
+    message = {"column": "cases", "by": ["region"], "confidence": 0.95}
+    totals = client.send_json(f"/bundles/{key}/totals", message).json()
+    expected = tv.estimate_total(release_folder, column="cases", by="region")
     assert [line["group"] for line in totals["groups"]] == list(expected)
     assert totals["groups"][0]["low"] == expected["N"].low
-    private = client.send_json(f"/bundles/{key}/totals", {**asked, "by": ["cases"]})
+    private = client.send_json(f"/bundles/{key}/totals", {**message, "by": ["cases"]})
     assert private.status_code == 422
     changed = client.put(f"/bundles/{key}/files", content=b"{}", headers={"x-name": "a.json"})
     assert changed.status_code == 409
 
 
 def test_a_design_is_the_librarys(client):
-    asked = {"query": "count", "upper": 20, "epsilon": "0.5", "properties": ["fair"]}
-    seen = client.send_json("/design/solve", asked).json()
+    message = {"query": "count", "upper": 20, "epsilon": "0.5", "properties": ["fair"]}
+    seen = client.send_json("/design/solve", message).json()
     best = tv.design(tv.Query.count(20), "0.5", properties="fair")
     assert seen["objective"] == pytest.approx(best.objective, rel=1e-9)
     assert seen["properties"]["fair"]
     assert np.array(seen["matrix"]) == pytest.approx(best.mechanism.matrix, abs=1e-6)
-    told = {}
+    answer = {}
     shown = seen["python"].replace("import tallyveil as tv", "").replace("print(d)", "")
-    design = lambda *given, **named: told.update(given=given, named=named) or best  # noqa: E731
+    design = lambda *arguments, **named: answer.update(arguments=arguments, named=named) or best  # noqa: E731
     fake = type("tv", (), {"Query": tv.Query, "design": design, "certify": lambda _: fake})
     fake.save = lambda _: None
     exec(shown, {"tv": fake})
-    assert told["given"] == (tv.Query.count(20), "0.5")
-    assert told["named"]["properties"] == ["fair"]
-    saved = client.send_json("/design/certify", asked).json()
+    assert answer["arguments"] == (tv.Query.count(20), "0.5")
+    assert answer["named"]["properties"] == ["fair"]
+    saved = client.send_json("/design/certify", message).json()
     proved = tv.verify(json.loads(saved["mechanism.json"]))
     assert proved.ok
-    prices = client.send_json("/design/prices", {**asked, "upper": 8}).json()
+    prices = client.send_json("/design/prices", {**message, "upper": 8}).json()
     assert [line["property"] for line in prices][1:] == list(PROPERTIES)
     assert all(line["price"] >= -1e-9 for line in prices if line["price"] is not None)
 
 
 def test_other_questions_and_losses(client):
-    for asked in (
+    for message in (
         {"query": "mean", "records": 4, "lower": 0, "upper": 3, "loss": "squared"},
         {"query": "maximum", "lower": 0, "upper": 9, "worst_case": True},
         {"query": "count", "upper": 6, "prior": "binomial:0.3", "loss": "beyond:1"},
     ):
-        seen = client.send_json("/design/solve", {"epsilon": "1", **asked})
+        seen = client.send_json("/design/solve", {"epsilon": "1", **message})
         assert seen.status_code == 200, seen.text
     wide = client.send_json("/design/solve", {"upper": MOST_ANSWERS, "epsilon": "1"})
     assert wide.status_code == 422
@@ -169,13 +148,13 @@ def test_a_ledger_that_was_changed_is_told(client, studio, tmp_path):
     with sqlite3.connect(tmp_path / "changed.db") as file:
         file.execute("drop trigger entries_keep")
         file.execute("update entries set body = replace(body, '2', '9')")
-    kept, studio.ledger = studio.ledger, str(tmp_path / "changed.db")
+    saved, studio.ledger = studio.ledger, str(tmp_path / "changed.db")
     try:
-        told = client.send_json("/ledger/verify").json()
+        answer = client.send_json("/ledger/verify").json()
         assert client.get("/ledger").status_code == 200
     finally:
-        studio.ledger = kept
-    assert not told["ok"]
+        studio.ledger = saved
+    assert not answer["ok"]
 
 
 def test_every_page_has_its_policy_and_no_script_inside(client):
@@ -196,23 +175,23 @@ def test_charts_are_drawn_by_the_librarys_own_file(client):
     assert served.content == Path(BASE_DIR, "d3.js").read_bytes()
     assert served.headers["content-type"] == "text/javascript; charset=utf-8"
     assert client.get("/library/__init__.py").status_code == 404
-    own = Path(server.__file__).with_name("static")
-    assert max(path.stat().st_size for path in own.iterdir()) < 20_000
+    static = Path(server.__file__).with_name("static")
+    assert max(path.stat().st_size for path in static.iterdir()) < 20_000
 
 
 def test_a_question_can_be_watched_and_leaves_nothing(client, studio):
     name = "0123456789abcdef" * 2
     seen, say = [], studio.workers.call
 
-    def call(*given):
-        *given, say_stage = given
-        return say(*given, lambda stage: (say_stage(stage), seen.append(dict(studio.stages))))
+    def call(*arguments):
+        *arguments, say_stage = arguments
+        return say(*arguments, lambda stage: (say_stage(stage), seen.append(dict(studio.stages))))
 
     studio.workers.call = call
     try:
         for watched in (name, "../../etc", ""):
-            asked = {"query": "count", "upper": 12, "epsilon": "1", "properties": ["fair"]}
-            answer = client.send_json("/design/solve", asked, **{"x-watch": watched})
+            message = {"query": "count", "upper": 12, "epsilon": "1", "properties": ["fair"]}
+            answer = client.send_json("/design/solve", message, **{"x-watch": watched})
             assert answer.status_code == 200
     finally:
         studio.workers.call = say

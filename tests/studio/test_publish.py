@@ -5,7 +5,6 @@ import json
 import shlex
 import threading
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,19 +14,14 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
-from tallyveil.release.options import ReleaseOptions
 from tallyveil.release.release import read_receipt
-from tallyveil.release.transaction import publish_table
 from tallyveil.studio.choices import (
     OWN_MECHANISM,
     Place,
     make_options,
     read_choices,
-    write_command,
-    write_python,
 )
-from tallyveil.studio.errors import RefusedError
-from tallyveil.studio.work_publish import publish
+from tallyveil.studio.wording import RefusedError
 
 CHOSEN = {"count": ["cases"], "keep": ["county", "region"], "upper": ["40"], "epsilon": ["1"]}
 
@@ -55,16 +49,24 @@ def test_the_whole_journey_ends_with_a_folder_that_checks(client, place):
     assert "sandbox" in shown.headers["content-security-policy"]
 
 
-def test_pressing_again_is_the_same_release_and_one_debit(client, place):
+def test_pressing_at_once_and_again_is_one_release_and_one_debit(client, place):
     base = client.open_demo()
     client.choose(base, **CHOSEN)
     before = spent(place)
     message = {**client.find_keys(base), "out": "pressed", "dataset": "cases"}
-    answers = [client.send_json(f"{base}/release", message).json() for _ in range(5)]
-    assert len({answer["job"] for answer in answers}) == 1
-    assert client.follow(answers[0]["job"])["state"] == "done"
-    again = client.send_json(f"{base}/release", {**message, "out": "pressed again"}).json()
-    assert again == answers[0]
+    jobs = []
+
+    def press(**changes):
+        jobs.append(client.send_json(f"{base}/release", {**message, **changes}).json()["job"])
+
+    threads = [threading.Thread(target=press) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert client.follow(jobs[0])["state"] == "done"
+    press(out="pressed again")
+    assert len(set(jobs)) == 1
     assert spent(place) == before + 1
     assert not (place / "pressed again").exists()
     assert '"state": "done"' in client.get(f"{base}/release").text  # reloaded: what was made
@@ -120,32 +122,11 @@ def test_a_cancelled_job_costs_nothing_and_leaves_nothing(client, studio, place)
     assert client.release(base, "cancelled", "cases")["state"] == "done"
 
 
-def test_two_presses_at_the_same_moment_are_one(client, place):
-    base = client.open_demo()
-    client.choose(base, **CHOSEN)
-    before = spent(place)
-    message = {**client.find_keys(base), "out": "together", "dataset": "cases"}
-    jobs = []
-
-    def press():
-        jobs.append(client.send_json(f"{base}/release", message).json()["job"])
-
-    threads = [threading.Thread(target=press) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(jobs)) == 1
-    assert client.follow(jobs[0])["state"] == "done"
-    assert spent(place) == before + 1
-
-
 def test_parquet_and_a_file_of_the_folder(client, place):
     counts = pa.table({"area": [f"a{i}" for i in range(300)], "cases": np.arange(300) % 9})
     written = io.BytesIO()
     pq.write_table(counts, written)
-    uploaded = client.upload("/tables", written.getvalue(), "counts.parquet")
-    base = uploaded.json()["next"].removesuffix("/table")
+    base = client.open_table(written.getvalue(), "counts.parquet")
     client.choose(base, count=["cases"], keep=["area"], upper=["9"], epsilon=["1"])
     assert client.release(base, "from parquet", "cases")["state"] == "done"
     assert (place / "from parquet" / "data.parquet").is_file()
@@ -157,7 +138,7 @@ def test_parquet_and_a_file_of_the_folder(client, place):
 
 def test_no_value_is_shown_unless_it_is_asked_for(client):
     text = "area,cases\nSECRETPLACE,7654321\nOTHER,3\n"
-    base = client.upload("/tables", text.encode(), "t.csv").json()["next"].removesuffix("/table")
+    base = client.open_table(text, "t.csv")
     for step in ("table", "protect", "accuracy", "release"):
         shown = client.get(f"{base}/{step}").text
         assert "SECRETPLACE" not in shown
@@ -172,8 +153,8 @@ def test_within_and_epsilon_move_each_other_exactly(client):
     for within in (2, 3, 5, 8):
         seen = client.send_json(f"{base}/epsilon", {"within": within}).json()
         assert seen["within"] == within
-        wanted = tv.epsilon_for(tv.Query.count(40), within, 0.95)
-        assert float(seen["chosen"]) == pytest.approx(wanted, rel=1e-12)
+        expected = tv.epsilon_for(tv.Query.count(40), within, 0.95)
+        assert float(seen["chosen"]) == pytest.approx(expected, rel=1e-12)
     client.choose(base, method="preserve")
     for within in (2, 3, 5, 8):
         seen = client.send_json(f"{base}/epsilon", {"within": within}).json()
@@ -210,49 +191,11 @@ def test_sums_of_a_hierarchy_are_simulated_without_its_counts(client, studio):
 
 def test_rows_of_people_are_counted_by_public_categories(client, place):
     text = "id,region,age\n" + "".join(f"{i},{'NESW'[i % 4]},{i % 90}\n" for i in range(400))
-    base = client.upload("/tables", text.encode(), "p.csv").json()["next"].removesuffix("/table")
+    base = client.open_table(text, "p.csv")
     client.choose(base, by=["region"], categories="N\nE\nS\nW", upper=["300"], epsilon=["1"])
     ended = client.release(base, "people", "cases")
     assert ended["state"] == "done", ended
     assert "--categories categories.txt" in ended["result"]["command"]
-
-
-def test_both_doors_give_the_same_receipt(tmp_path):
-    table = tmp_path / "cases.csv"
-    table.write_text("county,cases\n" + "".join(f"c{i},{i % 12}\n" for i in range(400)))
-    chosen = {"count": ["cases"], "keep": ["county"], "upper": ["20"], "epsilon": ["1"]}
-    place = Place(str(table), str(tmp_path), ("county", "cases"), str(tmp_path / "studio"))
-
-    def seeded(options, out):
-        from dataclasses import replace
-
-        return replace(options, entropy=tv.SeededNotPrivate(5), out=out)
-
-    options = make_options(read_choices(chosen), place)
-    (ours,) = publish_table(table, seeded(options, tmp_path / "a"), command="studio")
-    words = write_command(str(table), options).split(" ")
-    (theirs,) = publish_table(
-        table,
-        ReleaseOptions(
-            ["cases"], keep=["county"], upper=["20"], epsilon=["1"], out=tmp_path / "b",
-            entropy=tv.SeededNotPrivate(5),
-        ),
-        command="line",
-    )  # fmt: skip
-    first, second = ours.receipt.to_dict(), theirs.receipt.to_dict()
-    for changing in ("release", "created"):
-        assert first.pop(changing)
-        assert second.pop(changing)
-    assert first == second
-    done = publish(lambda _: None, choices=chosen, place=place, shown=str(table), request="once")
-    assert done["ok"]
-    ran = CliRunner().invoke(app, [*words[1:-1], str(tmp_path / "line")])
-    assert ran.exit_code == 0, ran.output
-    here, there = (read_receipt(tmp_path / name) for name in ("studio", "line"))
-    assert here.stages == there.stages
-    assert here.unit == there.unit
-    assert here.table == there.table
-    assert here.promise == there.promise
 
 
 SAME = ("name", "upper", "method", "why", "epsilon", "stages", "properties", "loss")
@@ -265,7 +208,7 @@ REQUESTS = {
         "epsilon": ["1", "0.5"], "title": "Cases", "disjoint": ["cases,deaths"],
     },
     "several levels": {
-        "count": ["cases"], "keep": ["county"], "upper": ["20"], "levels": "2, 1, 0.5",
+        "count": ["cases"], "keep": ["county"], "upper": ["20"], "epsilons": "2, 1, 0.5",
     },
     "a hierarchy": {
         "count": ["cases"], "keep": ["county", "region"], "hierarchy": "region, county",
@@ -284,14 +227,14 @@ REQUESTS = {
 
 def describe_folder(folder):
     """What receipts say, apart from names, times and draws."""
-    found = {}
+    folders = {}
     for place in sorted(folder.rglob("receipt.json")):
-        told = read_receipt(place.parent).to_dict()
-        columns = [{key: column.get(key) for key in SAME} for column in told["columns"]]
+        receipt = read_receipt(place.parent).to_dict()
+        columns = [{key: column.get(key) for key in SAME} for column in receipt["columns"]]
         drawn = ("release", "created", "columns", "ledger")
-        rest = {key: value for key, value in told.items() if key not in drawn}
-        found[str(place.relative_to(folder))] = rest, columns
-    return found
+        rest = {key: value for key, value in receipt.items() if key not in drawn}
+        folders[str(place.relative_to(folder))] = rest, columns
+    return folders
 
 
 @pytest.mark.parametrize("kind", REQUESTS)
@@ -310,27 +253,21 @@ def test_the_command_shown_gives_the_same_receipt(client, place, tmp_path, kind)
     assert seen["epsilon"] == pytest.approx(result["epsilon"])
     assert seen["promise"] == result["promise"]
     words = shlex.split(result["command"])
-    made = place / f"door {kind}"
+    release_folder = place / f"door {kind}"
     assert words[0] == "tallyveil"
-    assert str(made) in words
-    other = [str(tmp_path / "line") if word == str(made) else word for word in words[1:]]
+    assert str(release_folder) in words
+    other = [str(tmp_path / "line") if word == str(release_folder) else word for word in words[1:]]
     ran = CliRunner().invoke(app, other)
     assert ran.exit_code == 0, ran.output
-    assert describe_folder(made) == describe_folder(tmp_path / "line")
-    called = {}
-    take = lambda table, **given: called.update(given, table=table)  # noqa: E731
-    fake = type("tv", (), {"privatize": take, "privatize_levels": take})
-    exec(result["python"].replace("import tallyveil as tv", ""), {"tv": fake})
-    assert called.pop("table") == str(place / "both doors.csv")
-    again = {**called, "out": tmp_path / "python"}
-    (tv.privatize_levels if "levels" in called else tv.privatize)(place / "both doors.csv", **again)
-    assert describe_folder(made) == describe_folder(tmp_path / "python")
+    assert describe_folder(release_folder) == describe_folder(tmp_path / "line")
+    exec(result["python"].replace(repr(str(release_folder)), repr(str(tmp_path / "python"))))
+    assert describe_folder(release_folder) == describe_folder(tmp_path / "python")
 
 
 def test_a_mechanism_of_ones_own_and_the_comparison_with_the_truth(client, place):
     base = client.open_demo()
-    own = {**CHOSEN, "upper": ["9"], "method": OWN_MECHANISM}
-    client.choose(base, **own)
+    choices = {**CHOSEN, "upper": ["9"], "method": OWN_MECHANISM}
+    client.choose(base, **choices)
     assert client.send_json(f"{base}/preview").status_code == 422
     saved = client.send_json("/design/certify", {"query": "count", "upper": 9, "epsilon": "1"})
     sent = client.upload(f"{base}/mechanism", saved.json()["mechanism.json"], "mine.json")
@@ -352,14 +289,14 @@ def test_a_mechanism_of_ones_own_and_the_comparison_with_the_truth(client, place
 def test_the_summary_names_everything_that_was_chosen(client):
     base = client.open_demo()
     client.choose(base, **CHOSEN, unbiased=True, publisher="An office", contributions=2)
-    told = dict(client.send_json(f"{base}/preview").json()["choices"])
-    assert told["Published unchanged"] == "county, region"
-    assert told["Counted at most"] == "2"
-    assert told["unbiased"] == "yes"
-    assert told["publisher"] == "An office"
+    listed = dict(client.send_json(f"{base}/preview").json()["choices"])
+    assert listed["Public columns"] == "county, region"
+    assert listed["Contributions of one person"] == "2"
+    assert listed["Add a column of unbiased counts"] == "yes"
+    assert listed["Publisher"] == "An office"
     client.choose(base, keep=["county"])
-    told = dict(client.send_json(f"{base}/preview").json()["choices"])
-    assert told["Not released"] == "region, population"
+    listed = dict(client.send_json(f"{base}/preview").json()["choices"])
+    assert listed["Not released"] == "region, population"
 
 
 def test_a_hierarchy_is_previewed_from_public_labels(client):
@@ -372,22 +309,13 @@ def test_a_hierarchy_is_previewed_from_public_labels(client):
     assert all(one["half_width"] > one["deviation"] > 0 for one in levels)
 
 
-def test_the_python_shown_does_the_same(tmp_path):
-    options = ReleaseOptions(["n"], upper=["9"], epsilon=["1"], out=tmp_path / "o")
-    told = {}
-    code = write_python("t.csv", options).replace("tv.privatize", "take")
-    exec(code, {"take": lambda table, **given: told.update(given, table=table)})
-    assert told.pop("table") == "t.csv"
-    assert ReleaseOptions(**{**told, "out": Path(told["out"])}) == options
-
-
 def test_choices_are_known_names_of_known_kinds():
-    assert read_choices({"count": ["a"], "upper": [], "unit": " "}) == {"count": ["a"]}
+    assert read_choices({"count": ["a"], "upper": [], "kind": " "}) == {"count": ["a"]}
     for bad in (
-        {"entropy": "x"}, {"out": "x"}, {"ledger": "x"}, {"levels": ["1"]}, {"query": "x"},
+        {"entropy": "x"}, {"out": "x"}, {"ledger": "x"}, {"epsilons": ["1"]}, {"query": "x"},
         {"count": "a"},
         {"count": [1]}, {"within": "3"}, {"unbiased": "yes"}, {"contributions": 1.5},
-        {"contributions": True}, {"unit": "x" * 3000}, ["count"], None,
+        {"contributions": True}, {"kind": "x" * 3000}, ["count"], None,
     ):  # fmt: skip
         with pytest.raises(RefusedError):
             read_choices(bad)

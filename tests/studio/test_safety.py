@@ -14,8 +14,8 @@ import pytest
 
 import tallyveil as tv
 import tallyveil.studio.workers as workers_module
-from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.uploads import Uploads, hold_folder, unpack_zip
+from tallyveil.studio.wording import RefusedError
 from tallyveil.studio.workers import LONGEST_TEMPORARY, serve_calls
 
 from .test_hostile import run, zipped
@@ -51,9 +51,9 @@ def test_two_uploads_at_once_share_one_limit(tmp_path):
 
     ended = run(both())
     assert sum(isinstance(one, RefusedError) for one in ended) >= 1
-    kept = sum(p.stat().st_size for p in uploads.folder.rglob("*") if p.is_file())
-    assert kept == 150 - uploads.room
-    assert kept <= 150
+    saved = sum(p.stat().st_size for p in uploads.folder.rglob("*") if p.is_file())
+    assert saved == 150 - uploads.room
+    assert saved <= 150
     uploads.close()
 
 
@@ -74,10 +74,9 @@ def test_what_is_unpacked_is_counted_and_given_back_once(tmp_path):
     uploads.close()
 
 
-def test_a_zip_that_is_refused_is_refused_again(client, studio, place):
-    key = client.send_json("/bundles").json()["bundle"]
+def test_a_zip_that_is_refused_is_refused_again(client, studio):
     bad = zipped(("receipt.json", "{}"), ("../evil", "x"))
-    client.put(f"/bundles/{key}/files", content=bad, headers={"x-name": "r.zip"})
+    key = client.new_bundle({"r.zip": bad})
     for _ in range(2):
         ended = client.follow(client.send_json(f"/bundles/{key}/check").json()["job"])
         assert ended["state"] == "refused"
@@ -85,11 +84,8 @@ def test_a_zip_that_is_refused_is_refused_again(client, studio, place):
     assert [p.name for p in studio.bundles[key].iterdir()] == ["r.zip"]
 
 
-def test_a_zip_has_the_room_that_is_left(client, studio):
-    key = client.send_json("/bundles").json()["bundle"]
-    bomb = zipped(("data.csv", b"0" * (61 << 20)))
-    client.put(f"/bundles/{key}/files", content=bomb, headers={"x-name": "r.zip"})
-    ended = client.follow(client.send_json(f"/bundles/{key}/check").json()["job"])
+def test_a_zip_has_the_room_that_is_left(client):
+    ended = client.check({"r.zip": zipped(("data.csv", b"0" * (61 << 20)))})
     assert ended["sentence"] == "What the zip holds is too large."
 
 
@@ -219,10 +215,7 @@ def test_names_are_words_and_never_markup(client, place):
 
 
 def test_a_zip_of_a_mechanism_and_its_certificate_is_checked(client):
-    asked = {"query": "count", "upper": 9, "epsilon": "1"}
-    saved = client.send_json("/design/certify", asked).json()
-    packed = zipped(*saved.items())
-    key = client.send_json("/bundles").json()["bundle"]
-    client.put(f"/bundles/{key}/files", content=packed, headers={"x-name": "m.zip"})
-    ended = client.follow(client.send_json(f"/bundles/{key}/check").json()["job"])
+    message = {"query": "count", "upper": 9, "epsilon": "1"}
+    saved = client.send_json("/design/certify", message).json()
+    ended = client.check({"m.zip": zipped(*saved.items())})
     assert (ended["result"]["kind"], ended["result"]["ok"]) == ("certificate", True)

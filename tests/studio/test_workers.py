@@ -8,8 +8,8 @@ import threading
 import pytest
 
 import tallyveil.studio.workers as workers_module
-from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.server import TASKS
+from tallyveil.studio.wording import RefusedError
 from tallyveil.studio.workers import EndedError, Job, Worker, Workers, _answer
 
 
@@ -34,9 +34,9 @@ class Line:
 @pytest.fixture
 def handled(monkeypatch):
     """The signals that a worker changed, without changing ours."""
-    found = {}
-    monkeypatch.setattr(workers_module.signal, "signal", found.__setitem__)
-    return found
+    results = {}
+    monkeypatch.setattr(workers_module.signal, "signal", results.__setitem__)
+    return results
 
 
 def pay(say, done):
@@ -82,14 +82,14 @@ def test_a_job_is_cancelled_before_leave_is_given_and_not_after():
 def test_a_process_that_dies_is_replaced():
     pool = Workers(TASKS, size=1)
     pool.warm()
-    asked = {"lesson": "epsilon", "epsilon": "1", "at": 3}
+    message = {"lesson": "epsilon", "epsilon": "1", "count": 3}
     try:
         with pytest.raises(EndedError):
-            pool.call("learn", asked, lambda worker: worker.process.kill())
-        assert pool.call("learn", asked)["factor"] > 2
+            pool.call("learn", message, lambda worker: worker.process.kill())
+        assert pool.call("learn", message)["factor"] > 2
         with pytest.raises(RefusedError):
-            pool.call("learn", {**asked, "lesson": "none"})
-        assert pool.call("learn", asked)["factor"] > 2
+            pool.call("learn", {**message, "lesson": "none"})
+        assert pool.call("learn", message)["factor"] > 2
     finally:
         pool.close()
 

@@ -117,16 +117,6 @@ def test_one_noise_lies_inside_as_often_as_stated(epsilon: str, nines: int) -> N
     assert half <= 1.5 * least + 3 / rate + 2  # and not much wider than it must be
 
 
-def test_weights_that_rows_share_count_as_often_as_there_are_rows() -> None:
-    weights, rows = np.array([0.5, -0.2, 0.5, 0.1]), np.array([3, 1, 2, 4])
-    shared = WeightedNoises(weights, rows, 0.7, 2)
-    single = WeightedNoises(np.repeat(weights, rows), None, 0.7, 2)
-    assert shared.variance == pytest.approx(single.variance)
-    found, expected = shared.count(weights), single.count(single.weights)
-    assert [part.tolist() for part in found] == [part.tolist() for part in expected]
-    assert found[1].tolist() == [1, 4, 5]
-
-
 def test_totals_of_margins_are_joined_with_the_variance_and_the_interval_that_is_stated() -> None:
     """Margins share the noise of their rows: their totals are neither independent nor the same."""
     draw, runs = np.random.default_rng(4), 1600

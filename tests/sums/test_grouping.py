@@ -29,13 +29,6 @@ def test_sums_are_whole_numbers_and_too_large_ones_are_refused() -> None:
         tree.sum_up(np.array([2**52, 2**52]))
 
 
-def test_all_rows_free_changes_nothing() -> None:
-    tree = Tree.of_columns([np.array([0, 0, 1])])
-    for made in (Grouping.of(tree), Grouping.of(tree, np.ones(3, dtype=bool))):
-        assert made.part is tree
-        assert made.fill(1, np.array([4, 5])).tolist() == [4, 5]
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40))
 def test_sums_of_free_rows_fill_the_sums_of_all(seed: int, rows: int) -> None:

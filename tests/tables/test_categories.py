@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.tables.columnar import count_rows
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.duplicates import require_distinct
 from tallyveil.tables.labels import normal_label
-from tallyveil.tables.microdata import place_categories, public_categories, sorted_order
+from tallyveil.tables.microdata import (
+    Counting,
+    place_categories,
+    public_categories,
+    sorted_order,
+)
 from tallyveil.tables.read import read_table
 from tallyveil.tables.table import BATCH_ROWS
 from tests.asking import privatize
@@ -29,6 +33,10 @@ PEOPLE = pd.DataFrame(
         "seen": ["2026-01-01", "2026-02-01", None, "2026-03-01"],
     }
 )
+
+
+def count_rows(table, by, labels, where=()):
+    return Counting(tuple(by), tuple(labels), tuple(where)).count(table)
 
 
 def counted(by, categories, *where):
@@ -90,7 +98,7 @@ def test_a_category_outside_the_list_is_not_quoted():
     with pytest.raises(TableError, match="Row 2 has a category") as caught:
         counted(["region"], ["n"])
     assert "'s'" not in str(caught.value)
-    with pytest.raises(TableError, match="no column 'county'"):
+    with pytest.raises(TableError, match="No column named 'county'"):
         counted(["county"], ["n"])
     with pytest.raises(TableError, match="names a column"):
         counted(["region"], ["n", "s"], "height > 5")
@@ -177,9 +185,9 @@ def test_many_columns_together_tell_rows_apart():
 LIBRARIES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
 LABELS = {  # what a column holds, what it is compared as
     "integers": ([3, 10, -4], ["3", "10", "-4"]),
-    "numbers": ([0.0, -0.0, 1.5], ["0.0", "-0.0", "1.5"]),
+    "numbers": ([0.0, -0.0, 1.5], ["0", "-0", "1.5"]),
     "large": ([2**53 + 1, 2**53, 7], ["9007199254740993", "9007199254740992", "7"]),
-    "truth": ([True, False], ["True", "False"]),
+    "truth": ([True, False], ["true", "false"]),
     "dates": ([date(2026, 1, 2), None], ["2026-01-02", ""]),
     "text": (["b", "", "B", "é"], ["b", "", "B", "é"]),
     "no value": (["b", None, ""], ["b", "", ""]),
@@ -218,12 +226,13 @@ def test_labels_compare_as_their_text(library, name):
     ids=lambda column: str(column.dtype),
 )
 def test_labels_of_pandas_types(column):
-    expected = ["" if gone else str(v) for v, gone in zip(column, column.isna(), strict=True)]
-    table = read_table(column.to_frame("x"))
-    assert table.labels("x") == expected
-    assert sorted(table.codes("x").labels) == sorted(set(expected))
-    in_index = read_table(pd.DataFrame({"n": range(len(column))}, index=pd.Index(column, name="x")))
-    assert in_index.labels("x") == [str(value) for value in pd.Index(column)]
+    gone = zip(column, column.isna(), strict=True)
+    expected = ["" if is_gone else normal_label(str(value)) for value, is_gone in gone]
+    index = pd.Index(column, name="x")
+    for frame in (column.to_frame("x"), pd.DataFrame({"n": range(len(column))}, index=index)):
+        table = read_table(frame)
+        assert list(map(normal_label, table.labels("x"))) == expected
+        assert set(table.codes("x").labels) == set(table.labels("x"))
 
 
 def test_labels_of_arrow_dictionaries():

@@ -78,7 +78,7 @@ def test_decimals(scale):
         assert (read.values.tolist(), read.above) == ([0, 7, 9], 1)
     bad = [Decimal(1), Decimal("2.5")]
     for source in (pa.table({"n": bad}), pl.DataFrame({"n": bad})):
-        with pytest.raises(TableError, match="Row 2 holds a fraction"):
+        with pytest.raises(TableError, match=r"Row 2 of .* has a fraction"):
             read_counts(read_table(source), "n", 9)
 
 
@@ -94,7 +94,7 @@ def test_errors_name_the_row_of_the_whole_table(row, library):
     values = np.ones(ACROSS, dtype=np.int64)
     values[row - 1] = -4711
     source = values if library is None else library({"count": values})
-    with pytest.raises(TableError, match=f"Row {row} holds a negative number") as caught:
+    with pytest.raises(TableError, match=f"Row {row} of .* has a negative number") as caught:
         read_counts(read_table(source), "count", 9)
     assert "4711" not in str(caught.value)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
@@ -106,7 +106,7 @@ def test_errors_name_the_row_of_the_whole_table(row, library):
 def test_errors_name_the_row_of_the_whole_file(tmp_path, cell, what):
     path = tmp_path / "t.csv"
     path.write_text("id,n\n" + "1,2\n" * (ACROSS - 1) + f"1,{cell}\n")
-    with pytest.raises(TableError, match=f"Row {ACROSS} holds {what}"):
+    with pytest.raises(TableError, match=f"Row {ACROSS} of .* has {what}"):
         read_counts(read_table(path), "n", 9)
 
 

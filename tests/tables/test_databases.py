@@ -104,14 +104,13 @@ def test_microdata_are_counted(address):
     assert abs(np.asarray(release.table["count"]) - ROWS / 7).max() <= 2
 
 
-def test_decimals_of_duckdb_are_counts_and_numeric_of_postgresql_is_text(duck, server):
+def test_decimals_are_counts(duck, server):
     query = "SELECT ward, CAST(cases AS NUMERIC(12, 0)) AS cases FROM visits ORDER BY id"
     assert np.array_equal(read_table(duck, Form(sql=query)).counts("cases"), np.arange(ROWS) % 7)
     text = read_table(server.address("postgres"), Form(sql=query))
     assert text.type_of("cases") == "string"
     assert text.labels("cases")[8] == "1"
-    with pytest.raises(tv.TableError, match=r"is cast in the query, as in sum\(cases\)::bigint"):
-        text.counts("cases")
+    assert np.array_equal(text.counts("cases"), np.arange(ROWS) % 7)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +150,8 @@ def test_names_that_a_query_makes_of_data_are_not_shown(server):
 
 def test_a_column_of_several_types_is_named(duck):
     query = "SELECT ward, union_value(a := cases) AS either, cases FROM visits"
-    with pytest.raises(tv.TableError, match="Column 'either' of the answer"):
-        read_table(duck, Form(sql=query))
+    with pytest.raises(tv.TableError, match="The column 'either' has the type"):
+        privatize(duck, sql=query, **OPTIONS)
 
 
 def test_a_query_writes_no_file(duck, tmp_path):
@@ -182,12 +181,9 @@ def test_address_and_query_go_together(duck, tmp_path):
 
 def test_the_command_line(duck, tmp_path):
     words = ("--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1)
-    done = run("privatize", "--from", duck, "--query", QUERY, *words, "--out", tmp_path / "out")
+    done = run("privatize", duck, "--set", f"source.sql={QUERY}", *words, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert run("check", tmp_path / "out").returncode == 0
-    both = run("privatize", "x.csv", "--from", duck, "--query", QUERY, *words, "--out", "y")
-    assert both.returncode == 2
-    assert "Give either a FILE or --from" in both.stderr
 
 
 def test_no_password_is_written_or_shown(server, tmp_path):
@@ -196,17 +192,28 @@ def test_no_password_is_written_or_shown(server, tmp_path):
     assert (
         run("ledger", "init", "--ledger", ledger, "--dataset", "v", "--epsilon", 3).returncode == 0
     )
-    words = ["--query", QUERY, "--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]
+    words = [
+        "--set",
+        f"source.sql={QUERY}",
+        "--count",
+        "cases",
+        "--keep",
+        "all",
+        "--upper",
+        9,
+        "--epsilon",
+        1,
+    ]
     words += ["--ledger", ledger, "--dataset", "v"]
     right = server.network_address("postgres")
-    done = run("privatize", "--from", right, *words, "--out", out, "--json")
+    done = run("privatize", right, *words, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     wrong = server.network_address("postgres", password="Wrong-Passw0rd")
-    refused = run("privatize", "--from", wrong, *words, "--out", tmp_path / "second")
+    refused = run("privatize", wrong, *words, "--out", tmp_path / "second")
     assert refused.returncode == 1
     assert "The database cannot be reached" in refused.stderr
     assert "password authentication failed" in refused.stderr
-    unclear = run("privatize", "--from", right.replace("Passw0rd", "p/w@d"), *words, "--out", "x")
+    unclear = run("privatize", right.replace("Passw0rd", "p/w@d"), *words, "--out", "x")
     assert "address cannot be read" in unclear.stderr
     shown = run("ledger", "show", "--ledger", ledger, "--json").stdout
     told = "".join(d.stdout + d.stderr for d in (done, refused, unclear)) + shown
@@ -225,9 +232,9 @@ def test_no_password_in_a_query_is_kept(duck, tmp_path):
     query = f"{QUERY} WHERE 'host=h PassWord={secret}' <> ''"
     words = ["--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]
     words += ["--ledger", ledger, "--dataset", "v", "--out", tmp_path / "out"]
-    done = run("privatize", "--from", duck, "--query", query, *words)
+    done = run("privatize", duck, "--set", f"source.sql={query}", *words)
     assert done.returncode == 0, done.stderr
-    seen = run("inspect", "--from", duck, "--query", query)
+    seen = run("inspect", duck, "--set", f"source.sql={query}")
     assert seen.returncode == 0, seen.stderr
     assert secret not in done.stdout + done.stderr + seen.stdout + seen.stderr
     kept = everything_written(tmp_path)
@@ -239,7 +246,6 @@ def test_no_password_in_a_query_is_kept(duck, tmp_path):
     "words",
     [
         ("privatize", "ADDRESS", "--count", "cases", "--epsilon", 1, "--out", "o"),
-        ("privatize", "--from", "ADDRESS", "--count", "cases", "--epsilon", 1, "--out", "o"),
         ("privatize", "x.csv", "ADDRESS", "--count", "cases", "--epsilon", 1, "--out", "o"),
         ("ledger", "init", "--ledger", "ADDRESS", "--dataset", "v", "--epsilon", 1),
         ("ledger", "show", "--ledger", "ADDRESS"),
@@ -265,10 +271,19 @@ def test_no_command_shows_an_address_in_the_wrong_place(words, address, tmp_path
 
 def test_a_password_may_come_from_the_environment(server, tmp_path):
     bare = server.network_address("postgres").replace(f":{server.password}", "")
-    words = ["--query", QUERY, "--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]
-    done = run(
-        "privatize", "--from", bare, *words, "--out", tmp_path / "out", PGPASSWORD=server.password
-    )
+    words = [
+        "--set",
+        f"source.sql={QUERY}",
+        "--count",
+        "cases",
+        "--keep",
+        "all",
+        "--upper",
+        9,
+        "--epsilon",
+        1,
+    ]
+    done = run("privatize", bare, *words, "--out", tmp_path / "out", PGPASSWORD=server.password)
     assert done.returncode == 0, done.stderr
 
 
@@ -316,7 +331,7 @@ def test_a_long_answer_is_kept_in_a_private_file_and_read_in_batches(address, lo
     assert table.rows == LONG
     assert max(batch.rows for batch in table.batches()) < LONG / 2
     assert np.array_equal(table.counts("cases"), np.arange(LONG) % 7)
-    assert table.load().labels("ward")[LONG - 1] == f"ward {LONG - 1}"
+    assert table.labels("ward")[LONG - 1] == f"ward {LONG - 1}"
     del table
     assert not any(spool.iterdir())
 
@@ -328,10 +343,10 @@ def test_a_long_answer_is_released_as_one_from_memory(address, long_query, spool
         out = spool.parent / name
         privatize(address, sql=long_query, entropy=tv.SeededNotPrivate(4), out=out, **OPTIONS)
         assert not any(spool.iterdir())
-        return (out / "data.parquet").read_bytes()
+        return (out / "data.csv").read_bytes()
 
     streamed = publish("streamed")
-    monkeypatch.setattr("tallyveil.tables.answers.BATCH_ROWS", LONG)
+    monkeypatch.setattr("tallyveil.tables.databases.BATCH_ROWS", LONG)
     assert publish("memory") == streamed
 
 
@@ -341,7 +356,7 @@ def test_an_answer_that_does_not_fit_on_the_disk_is_refused_without_its_words(
     def fail(_):
         raise OSError(28, SECRET)
 
-    monkeypatch.setattr("tallyveil.tables.answers.open_new", fail)
+    monkeypatch.setattr("tallyveil.tables.databases.open_new", fail)
     with pytest.raises(tv.TableError, match="set TMPDIR") as refused:
         read_table(address, Form(sql=long_query))
     assert SECRET not in str(refused.value)
@@ -367,7 +382,7 @@ def test_memory_does_not_grow_with_the_answer(duck, tmp_path):
     words = (
         "import sys; from tallyveil.tables.form import Form\n"
         "from tallyveil.tables.read import read_table\n"
-        "table = read_table(sys.argv[1], Form(query=sys.argv[2]))\n"
+        "table = read_table(sys.argv[1], Form(sql=sys.argv[2]))\n"
         "assert sum(batch.rows for batch in table.batches()) == int(sys.argv[3])\n"
         "status = open('/proc/self/status').read()\n"
         "print(int(status.split('VmHWM:')[1].split()[0]) // 1024)"
@@ -386,12 +401,9 @@ def test_memory_does_not_grow_with_the_answer(duck, tmp_path):
 
 
 def test_inspect_shows_the_columns_of_a_query_and_no_password(address):
-    done = run("inspect", "--from", address, "--query", QUERY)
+    done = run("inspect", address, "--set", f"source.sql={QUERY}")
     assert done.returncode == 0, done.stderr
-    assert "SELECT ward, cases FROM visits: parquet, 2,000 rows, 2 columns" in done.stdout
-    assert "--query 'SELECT ward, cases FROM visits' --count cases --keep COLUMN" in done.stdout
+    assert "SELECT ward, cases FROM visits: database, 2,000 rows, 2 columns" in done.stdout
+    assert "--set 'source.sql=SELECT ward, cases FROM visits'" in done.stdout
     assert server_module.Server.password not in done.stdout + done.stderr
     assert SECRET not in done.stdout + done.stderr
-    both = run("inspect", "cases.csv", "--from", address, "--query", QUERY)
-    assert (both.returncode, both.stdout) == (2, "")
-    assert "either a FILE or --from" in both.stderr

@@ -9,28 +9,17 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from tallyveil.tables.trial import WHOLE_ROWS
 
 import tallyveil as tv
-from tallyveil.check.package import _agree
-from tallyveil.tables.published import read_published
 from tests.asking import privatize
 
 pytestmark = pytest.mark.filterwarnings("ignore:Cells of .* begin with:UserWarning")
 
 ROWS = 60
-FORMATS = ["csv", "tsv", "csv.gz", "xlsx", "parquet", "arrow", "dta", "sav", "xpt"]
+FORMATS = ["csv", "parquet"]
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
-USUAL = {*FRAMES, "csv", "xlsx", "parquet", "dta"} - {"polars", "arrow"}
-"""What the normal run tries; `make test-slow` tries everything with everything."""
-
-
-def mark_rare(names):
-    """The rare ones are for the long run."""
-    return [one if one in USUAL else pytest.param(one, marks=pytest.mark.slow) for one in names]
-
-
 TEXTS = {
     "return": "a\rb",
     "return and comma": "a\r,b",
@@ -55,7 +44,7 @@ TEXTS = {
     "formula": "=1+1",
     "escape of Excel": "_x0041_",
     "long": "x" * 40_000,
-    "too long for csv": "x" * 140_000,
+    "too long": "x" * 140_000,
 }
 NAMES = {**TEXTS, "33 letters": "n" * 33, "star": "a*b", "reserved": "if", "umlaut": "größe"}
 DAY, HOUR = dt.datetime(1850, 1, 2), dt.timedelta(hours=1)
@@ -99,6 +88,12 @@ TYPES = {
 }
 
 
+REFUSED = {
+    *("period", "interval", "category of mixed", "mixed", "complex", "bytes", "binary", "128 bits"),
+    *("duration", "list", "struct", "map", "extension", "unknown zone"),
+}
+
+
 @pytest.fixture
 def options(tmp_path):
     tv.Ledger.create(tmp_path / "budget.db").open("d", 5)
@@ -126,7 +121,7 @@ def publish(table, options, **more):
     asked = {**options, **more}
     refused = None
     try:
-        privatize(table, **asked)
+        release = privatize(table, **asked)
     except tv.TallyveilError as problem:
         refused = problem
     if refused is not None:
@@ -134,77 +129,63 @@ def publish(table, options, **more):
         assert len(tv.Ledger(asked["ledger"]).history("d")) == 0
         assert not asked["out"].exists()
         return False
-    assert [found for found in tv.check_package(asked["out"]) if not found.ok] == []
+    assert [finding for finding in tv.check_package(asked["out"]) if not finding.ok] == []
     assert len(tv.Ledger(asked["ledger"]).history("d")) == 1
+    assert type(release.table) is type(table) or isinstance(release.table, pa.Table)
     return True
 
 
-def read_text(out, ending="csv"):
-    text = (out / f"data.{ending}").read_bytes().decode()
-    return list(csv.reader(io.StringIO(text, newline=""), delimiter=",\t"[ending == "tsv"]))
+def read_rows(out):
+    text = (out / "data.csv").read_bytes().decode()
+    return list(csv.reader(io.StringIO(text, newline="")))
 
 
-@pytest.mark.parametrize("kind", mark_rare(FRAMES))
-@pytest.mark.parametrize("ending", mark_rare(FORMATS))
-@pytest.mark.parametrize("label", TEXTS)
-def test_labels_check_or_are_refused(options, kind, ending, label):
-    publish(make(kind, [TEXTS[label], "x"]), options, format=ending)
-
-
-@pytest.mark.parametrize("kind", mark_rare(FRAMES))
-@pytest.mark.parametrize("ending", mark_rare(FORMATS))
-@pytest.mark.parametrize("name", NAMES)
-def test_names_check_or_are_refused(options, kind, ending, name):
-    publish(make(kind, ["q", "x"], NAMES[name]), options, format=ending)
-
-
-@pytest.mark.parametrize("ending", [None, *mark_rare(FORMATS)])
-@pytest.mark.parametrize("kind", TYPES)
-def test_types_check_or_are_refused(options, kind, ending):
-    publish(add_counts(TYPES[kind]), options, format=ending)
+UNWRITABLE = ("nul", "too long")
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-@pytest.mark.parametrize("ending", ["csv", "tsv"])
-@pytest.mark.parametrize("label", [one for one in TEXTS if "return" in one or one == "line feed"])
-def test_ends_of_lines_in_labels_are_published_as_they_are(options, kind, ending, label):
-    assert publish(make(kind, [TEXTS[label], "x"], TEXTS[label]), options, format=ending)
-    rows = read_text(options["out"], ending)
-    assert rows[0][0] == TEXTS[label]
-    assert {row[0] for row in rows[1:]} == {TEXTS[label], "x"}
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("label", TEXTS)
+def test_labels_are_published_as_they_are_or_refused(options, kind, ending, label):
+    text = TEXTS[label]
+    checks = publish(make(kind, [text, "x"]), options, format=ending)
+    assert checks == (label not in UNWRITABLE)
+    if checks and ending == "csv":
+        assert {row[0] for row in read_rows(options["out"])[1:]} == {text, "x"}
+    elif checks:
+        assert pq.read_table(options["out"] / "data.parquet")["k"][:2].to_pylist() == [text, "x"]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_published_as_they_are_or_refused(options, kind, ending, name):
+    checks = publish(make(kind, ["q", "x"], NAMES[name]), options, format=ending)
+    assert checks == (name not in (*UNWRITABLE, "byte-order mark"))
+    if checks and ending == "csv":
+        assert read_rows(options["out"])[0] == [NAMES[name], "c"]
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("kind", TYPES)
+def test_types_check_or_are_refused(options, kind, ending):
+    assert publish(add_counts(TYPES[kind]), options, format=ending) == (kind not in REFUSED)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
 @pytest.mark.parametrize("label", ["plain", "a\rb", "a\nb", "a\r\nb"])
-def test_files_keep_their_ends_of_lines(options, tmp_path, end, label):
+def test_ends_of_lines_in_the_labels_of_a_file_are_kept(options, tmp_path, end, label):
     rows = "".join(f'"{label}",x{at},{at % 5}{end}' for at in range(ROWS))
     (tmp_path / "t.csv").write_bytes(f"k,id,c{end}{rows}".encode())
     assert publish(tmp_path / "t.csv", options)
     content = (options["out"] / "data.csv").read_bytes()
-    assert content.startswith(f"k,id,c{end}".encode())
-    assert content.endswith(end.encode())
-    assert {row[0] for row in read_text(options["out"])[1:]} == {label}
-
-
-@pytest.mark.parametrize("value", [["a", "b"], {"a": 1}])
-@pytest.mark.parametrize("ending", ["parquet", "arrow"])
-def test_lists_and_structs_are_published(options, ending, value):
-    table = pa.table({"k": pa.array([value] * ROWS), "c": [at % 5 for at in range(ROWS)]})
-    assert publish(table, options, format=ending)
+    assert content.startswith(b"k,id,c\n")
+    assert {row[0] for row in read_rows(options["out"])[1:]} == {label}
 
 
 def test_lists_are_no_strata(options):
     table = pa.table({"k": pa.array([["a"], ["b"]] * 30), "c": [at % 5 for at in range(ROWS)]})
-    more = {"strata": ["k"], "method": "preserve", "format": "parquet"}
-    assert not publish(table, options, **more)
-
-
-@pytest.mark.parametrize("ending", ["csv", "xlsx", "dta", "sav", "xpt", "parquet"])
-def test_names_that_are_added_are_tried_before_the_debit(options, ending):
-    count = "n" * 28  # Stata and SAS have names of 32 letters
-    table = make("pandas", ["q"]).rename(columns={"c": count})
-    checks = publish(table, {**options, "count": count}, format=ending, unbiased=True)
-    assert checks == (ending not in ("dta", "xpt"))
+    assert not publish(table, options, strata=["k"], method="preserve", format="parquet")
 
 
 @pytest.mark.parametrize("name", ["a,b", 'a"b', "a\rb", "a\nb", "\ufeffa"])
@@ -216,82 +197,28 @@ def test_names_of_arrays(options, name):
 @pytest.mark.parametrize("name", [None, float("nan"), 1, pd.Timestamp("2020-01-01"), ("a", "b")])
 def test_names_that_are_no_text(options, name):
     assert publish(pd.DataFrame({name: ["q", "x"] * 30, "c": [1] * ROWS}), options)
-    assert read_text(options["out"])[0] == [str(name), "c"]
+    assert read_rows(options["out"])[0] == [str(name), "c"]
 
 
-@pytest.mark.parametrize("rows", [ROWS, WHOLE_ROWS + 500])
-@pytest.mark.parametrize(
-    ("odd", "ending"),
-    [("a\0secret", "sav"), (2**60 + 1, "xlsx"), (float("inf"), "xlsx"), ("y" * 140_000, "csv")],
-)
-def test_what_is_refused_names_the_column_and_quotes_no_cell(options, rows, odd, ending):
-    usual = "plain" if isinstance(odd, str) else 1
-    labels = [usual] * (rows - 1) + [odd]
-    table = make("pandas", labels, rows=rows).assign(other="fine")
-    with pytest.raises(tv.TableError, match="the column 'k'") as caught:
-        privatize(table, **options, format=ending)
-    assert not any(word in str(caught.value) for word in ("secret", str(odd), "yyy"))
+@pytest.mark.parametrize("rows", [ROWS, 100_000])
+@pytest.mark.parametrize(("odd", "usual"), [("a\0secret", "b"), ("y" * 140_000, "b"), ("yyy", 1)])
+def test_what_is_refused_names_the_column_and_quotes_no_cell(options, rows, odd, usual):
+    table = pd.DataFrame({"k": [usual] * (rows - 1) + [odd], "c": 1, "other": "fine"})
+    with pytest.raises(tv.TableError, match=r"[Tt]he column 'k'") as caught:
+        privatize(table, **options)
+    assert not any(word in str(caught.value) for word in ("secret", "yyy"))
     assert len(tv.Ledger(options["ledger"]).history("d")) == 0
 
 
-@pytest.mark.parametrize("kind", FRAMES)
-@pytest.mark.parametrize("ending", ["csv", "xlsx", "dta", "parquet"])
-def test_odd_labels_late_in_a_long_table(options, kind, ending):
-    rows = WHOLE_ROWS + 500
-    labels = [f"id {at}" for at in range(rows - 3)] + ["a\rb", 'a"b', "a,b "]
-    assert publish(make(kind, labels, rows=rows), options, format=ending)
-
-
-@pytest.mark.parametrize("ending", ["csv", "xlsx", "dta", "sav", "xpt", "parquet"])
+@pytest.mark.parametrize("ending", FORMATS)
 @pytest.mark.parametrize("groups", [[1, 2, 3], [1, None, 2], ["a", "b", None], ["a\rb", "b", "c"]])
 def test_hierarchies_check_in_every_format(options, ending, groups):
     table = make("pandas", groups, "g").assign(i=range(ROWS))
-    checks = publish(table, options, hierarchy=["g"], method="auto", format=ending)
-    assert checks == (ending != "xlsx" or groups[0] != "a\rb")
+    assert publish(table, options, hierarchy=["g"], method="auto", format=ending)
 
 
-@pytest.mark.parametrize("how", ["hierarchy", "strata"])
-@pytest.mark.parametrize(
-    ("groups", "ending"),
-    [(["a", "a ", "b"], "sav"), ([0.0, -0.0, 1.0], "xlsx"), ([2**60, 2**60 + 1, 3], "dta")],
-)
-def test_groups_that_become_one_are_refused(options, how, groups, ending):
-    table = make("pandas", groups, "g").assign(i=range(ROWS))
-    method = "auto" if how == "hierarchy" else "preserve"
-    assert not publish(table, options, **{how: ["g"]}, method=method, format=ending)
-
-
-def test_texts_that_become_one_number_are_refused(options, tmp_path):
+def test_codes_that_look_like_one_number_stay_apart(options, tmp_path):
     rows = "".join(f"{('1.5', '1.50', '2')[at % 3]},{at},{at % 5}\n" for at in range(ROWS))
     (tmp_path / "t.csv").write_text(f"g,i,c\n{rows}")
-    more = {"strata": ["g"], "method": "preserve"}
-    assert not publish(tmp_path / "t.csv", options, **more, format="xlsx")
-    assert publish(tmp_path / "t.csv", options, **more)
-
-
-def test_sheets_with_empty_cells_are_read_again(options):
-    assert publish(make("pandas", ["a", None]), options, format="xlsx")
-    read = read_published(options["out"] / "data.xlsx", None, "utf-8")
-    assert list(read.labels("k")) == ["a", ""] * 30
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "is_whole", "same"),
-    [
-        ("a ", "a", False, True),
-        ("a", "b", False, False),
-        ("abc", "ab", False, False),
-        ("", "nan", False, True),
-        ("", "a", False, False),
-        ("1", "1.0", True, True),
-        ("9007199254740993", "9007199254740992.0", True, False),
-        ("0.1", "0.10000000149011612", False, True),
-        ("inf", "", False, False),
-        ("1e300", "inf", False, False),
-        ("True", "1", False, True),
-        ("True", "0", False, False),
-        ("2020-01-01 00:00:00", "2020-01-01T00:00:00.000000001", False, True),
-    ],
-)
-def test_what_labels_say(before, after, is_whole, same):
-    assert _agree(before, after, is_whole) == same
+    assert publish(tmp_path / "t.csv", options, strata=["g"], method="preserve")
+    assert {row[0] for row in read_rows(options["out"])[1:]} == {"1.5", "1.50", "2"}

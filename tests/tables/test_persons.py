@@ -108,7 +108,7 @@ def test_conditions_come_before_the_bound():
         ({"id_column": "who", "contributions": 2, "kind": "event"}, "to 'person'"),
         ({"id_column": "clinic", "contributions": 2}, "no other option uses"),
         ({"id_column": "who", "contributions": 2, "where": "who == a"}, "no other option uses"),
-        ({"id_column": "id", "contributions": 2}, "no column 'id'"),
+        ({"id_column": "id", "contributions": 2}, "No column named 'id'"),
         ({"kind": "household"}, "one of: person, event"),
     ],
 )

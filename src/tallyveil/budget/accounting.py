@@ -33,7 +33,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import gcd, lcm
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from tallyveil.budget.entries import Debit, Entry, shown_rational
 from tallyveil.errors import ArgumentError
@@ -168,6 +168,7 @@ def _check_times(times: Any) -> int:
     return int(times)
 
 
+@lru_cache(maxsize=4096)
 def concentrated_cost(epsilon: Fraction) -> Fraction:
     """Return the zCDP parameter of a release, rho = epsilon tanh(epsilon / 2), rounded up.
 
@@ -194,6 +195,7 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     return min(Fraction(1), *(_delta_at(_simplify(order), rho, epsilon) for order in orders))
 
 
+@lru_cache(maxsize=64)
 def concentrated_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest rho, a multiple of 1e-6, whose spending keeps (`epsilon`, `delta`).
 
@@ -287,73 +289,61 @@ ACCOUNTINGS = ("pure", "exact", "zcdp")
 SMALLEST_DELTA = Fraction(1, 10**30)
 """Composition is worked out to 160 bits: a total delta must be well above that."""
 
-GRID = 10**6
+STATES = ("", "spent_", "remaining_")
 
-
-class Spending(Protocol):
-    """Budget spent and remaining, under one way of accounting."""
-
-    @property
-    def spent_epsilon(self) -> Fraction:
-        """The epsilon of everything spent so far, at the account's delta."""
-
-    @property
-    def spent_delta(self) -> Fraction:
-        """The delta spent so far."""
-
-    @property
-    def remaining_epsilon(self) -> Fraction:
-        """The largest epsilon that one more stage can have."""
-
-    def find_excess(self, debit: Debit) -> str | None:
-        """Return why `debit` is not covered, or None if it is."""
-
-    @property
-    def is_sound(self) -> bool:
-        """True if no more was spent than the total."""
+Excess: TypeAlias = tuple[str, str]
+"""Why a debit is not covered, and what to do."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """The total, the spending and the state of one dataset."""
+    """The total, the spending and the state of one dataset; its debits are added plainly.
+
+    `plan` holds the epsilons of a plan, smallest first.
+    """
 
     dataset: str
     epsilon: Fraction
     delta: Fraction
     accounting: str
-    debits: int
+    entries: tuple[Entry, ...]
+    plan: tuple[Fraction, ...]
     closed: bool
-    spending: Spending
 
     @property
+    def debits(self) -> int:
+        """The number of debits."""
+        return len(self.entries)
+
+    @cached_property
     def spent_epsilon(self) -> Fraction:
         """The epsilon of everything spent so far, at the account's delta."""
-        return self.spending.spent_epsilon
+        return sum((entry.epsilon for entry in self.entries), Fraction(0))
 
-    @property
+    @cached_property
     def spent_delta(self) -> Fraction:
         """The delta spent so far."""
-        return self.spending.spent_delta
+        return sum((entry.delta for entry in self.entries), Fraction(0))
 
-    @property
+    @cached_property
     def remaining_epsilon(self) -> Fraction:
         """The largest epsilon that one more stage can have."""
-        return self.spending.remaining_epsilon
-
-    @property
-    def places(self) -> tuple[Fraction, ...] | None:
-        """The free places of a plan, smallest first; None where there are no plans."""
-        return (self.spending.free or ()) if isinstance(self.spending, _Planned) else None
-
-    @property
-    def planned(self) -> int:
-        """The number of places in the plan, free or taken."""
-        return len(self.spending.places) if isinstance(self.spending, _Planned) else 0
+        return self.epsilon - self.spent_epsilon
 
     @property
     def remaining_delta(self) -> Fraction:
         """The delta that can still be spent."""
         return self.delta - self.spent_delta
+
+    @property
+    def places(self) -> tuple[Fraction, ...] | None:
+        """The free places of a plan, smallest first; None where there are no plans."""
+        return None
+
+    @property
+    def planned(self) -> int:
+        """The number of places in the plan, free or taken."""
+        return len(self.plan)
 
     @property
     def terms(self) -> dict[str, str]:
@@ -363,16 +353,32 @@ class Account:
         total = {"total_epsilon": str(self.epsilon), "total_delta": str(self.delta)}
         return {"accounting": self.accounting, **total}
 
+    @property
+    def is_sound(self) -> bool:
+        """True if no more was spent than the total."""
+        return self.spent_epsilon <= self.epsilon and self.spent_delta <= self.delta
+
+    def find_excess(self, debit: Debit) -> Excess | None:
+        """Return why `debit` is not covered and what to do, or None if it is."""
+        for name, cost, spent, total in (
+            ("epsilon", debit.epsilon, self.spent_epsilon, self.epsilon),
+            ("delta", debit.delta, self.spent_delta, self.delta),
+        ):
+            remaining = total - spent
+            if cost > remaining:
+                shown = shown_rational(remaining)
+                advice = f"Lower the cost to {shown} or less." if remaining > 0 else ""
+                rest = f"{shown} of {shown_rational(total)} left"
+                return self._describe(f"{name} {shown_rational(cost)}", rest), advice
+        return None
+
+    def _describe(self, cost: str, rest: str) -> str:
+        return f"This release costs {cost}, but dataset {self.dataset!r} has {rest}."
+
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data: readable numbers, each with its exact rational."""
-        amounts = {
-            "epsilon": self.epsilon,
-            "spent_epsilon": self.spent_epsilon,
-            "remaining_epsilon": self.remaining_epsilon,
-            "delta": self.delta,
-            "spent_delta": self.spent_delta,
-            "remaining_delta": self.remaining_delta,
-        }
+        parts = [f"{state}{name}" for name in ("epsilon", "delta") for state in STATES]
+        amounts = {part: getattr(self, part) for part in parts}
         data: dict[str, Any] = {"dataset": self.dataset, "accounting": self.accounting}
         data |= {"debits": self.debits, "closed": self.closed}
         data |= {name: float(value) for name, value in amounts.items()}
@@ -383,20 +389,13 @@ class Account:
 
 def read_account(dataset: str, entries: Sequence[Entry]) -> Account:
     """Return the account of a dataset from its entries: opening, plans and debits, closing."""
-    opening = entries[0]
+    opening, closed = entries[0], entries[-1].kind == "close"
     accounting = str(opening.body.get("accounting", "pure"))
     debits = tuple(entry for entry in entries if entry.kind == "debit")
-    total, slack = opening.epsilon, opening.delta
-    spending: Spending
-    if accounting == "pure":
-        spending = _Added(total, slack, debits)
-    elif accounting == "zcdp":
-        spending = _Concentrated(total, slack, debits)
-    else:
-        places = tuple(e for entry in entries if entry.kind == "plan" for e in entry.epsilons)
-        spending = _Planned(total, slack, debits, tuple(sorted(places)))
-    closed = entries[-1].kind == "close"
-    return Account(dataset, total, slack, accounting, len(debits), closed, spending)
+    plan = sorted(e for entry in entries if entry.kind == "plan" for e in entry.epsilons)
+    kind = {"pure": Account, "exact": _Planned, "zcdp": _Concentrated}[accounting]
+    total = opening.epsilon, opening.delta
+    return kind(dataset, *total, accounting, debits, tuple(plan), closed)
 
 
 def check_plan(account: Account, epsilons: Sequence[Fraction]) -> None:
@@ -414,74 +413,33 @@ def check_plan(account: Account, epsilons: Sequence[Fraction]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Added:
-    """Plain addition."""
-
-    epsilon: Fraction
-    delta: Fraction
-    debits: tuple[Entry, ...]
-
-    @cached_property
-    def spent_epsilon(self) -> Fraction:
-        return sum((entry.epsilon for entry in self.debits), Fraction(0))
-
-    @cached_property
-    def spent_delta(self) -> Fraction:
-        return sum((entry.delta for entry in self.debits), Fraction(0))
-
-    @property
-    def remaining_epsilon(self) -> Fraction:
-        return self.epsilon - self.spent_epsilon
-
-    def find_excess(self, debit: Debit) -> str | None:
-        for name, cost, spent, total in (
-            ("epsilon", debit.epsilon, self.spent_epsilon, self.epsilon),
-            ("delta", debit.delta, self.spent_delta, self.delta),
-        ):
-            if spent + cost > total:
-                return (
-                    f"it costs {name} {shown_rational(cost)}, and "
-                    f"{shown_rational(total - spent)} remains of {shown_rational(total)}"
-                )
-        return None
-
-    @property
-    def is_sound(self) -> bool:
-        return self.spent_epsilon <= self.epsilon and self.spent_delta <= self.delta
-
-
-@dataclass(frozen=True)
-class _Concentrated:
+class _Concentrated(Account):
     """zCDP: values of rho are added; the total is the rho that keeps (epsilon, delta)."""
-
-    epsilon: Fraction
-    delta: Fraction
-    debits: tuple[Entry, ...]
 
     @cached_property
     def rho(self) -> Fraction:
         """The total rho."""
-        return _concentrated_budget(self.epsilon, self.delta)
+        return concentrated_budget(self.epsilon, self.delta)
 
     @cached_property
     def spent_rho(self) -> Fraction:
         """The rho spent so far."""
-        return sum((_cost(e) for entry in self.debits for e in entry.epsilons), Fraction(0))
+        epsilons = (epsilon for entry in self.entries for epsilon in entry.epsilons)
+        return sum(map(concentrated_cost, epsilons), Fraction(0))
 
     @cached_property
     def spent_epsilon(self) -> Fraction:
         """The epsilon of zCDP at the delta, or the sum of all epsilons if smaller: both hold."""
-        added = sum((entry.epsilon for entry in self.debits), Fraction(0))
+        added = sum((entry.epsilon for entry in self.entries), Fraction(0))
         top = int(self.epsilon * GRID) + 1
         short = find_last(
             -1, top, lambda k: concentrated_delta(self.spent_rho, Fraction(k, GRID)) > self.delta
         )
         return min(self.epsilon, added, Fraction(short + 1, GRID))
 
-    @property
+    @cached_property
     def spent_delta(self) -> Fraction:
-        return self.delta if self.debits else Fraction(0)
+        return self.delta if self.entries else Fraction(0)
 
     @cached_property
     def remaining_epsilon(self) -> Fraction:
@@ -489,78 +447,79 @@ class _Concentrated:
         last = find_last(0, top, lambda k: concentrated_cost(Fraction(k, GRID)) <= remaining)
         return Fraction(last, GRID)
 
-    def find_excess(self, debit: Debit) -> str | None:
+    @property
+    def is_sound(self) -> bool:
+        return self.spent_rho <= self.rho and not any(entry.delta for entry in self.entries)
+
+    def find_excess(self, debit: Debit) -> Excess | None:
         if debit.delta:
-            return "zCDP accounts take stages with a delta of 0 only"
-        cost = sum((_cost(stage.epsilon) for stage in debit.stages), Fraction(0))
+            words = "has a zCDP account, which takes stages of delta 0 only."
+            return f"Dataset {self.dataset!r} {words}", ""
+        cost = sum((concentrated_cost(stage.epsilon) for stage in debit.stages), Fraction(0))
         remaining = self.rho - self.spent_rho
         if cost <= remaining:
             return None
-        return (
-            f"it costs rho {float(cost):.6g}, and {float(remaining):.6g} remains of "
-            f"{float(self.rho):.6g} (epsilon {shown_rational(self.epsilon)}, delta "
-            f"{shown_rational(self.delta)})"
+        rest = (
+            f"{float(remaining):.6g} of {float(self.rho):.6g} left (epsilon "
+            f"{shown_rational(self.epsilon)}, delta {shown_rational(self.delta)})"
         )
-
-    @property
-    def is_sound(self) -> bool:
-        return self.spent_rho <= self.rho and not any(entry.delta for entry in self.debits)
+        return self._describe(f"rho {float(cost):.6g}", rest), ""
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """Exact composition of a plan; `places` holds its epsilons, smallest first."""
-
-    epsilon: Fraction
-    delta: Fraction
-    debits: tuple[Entry, ...]
-    places: tuple[Fraction, ...]
+class _Planned(Account):
+    """Exact composition of a plan."""
 
     @cached_property
     def free(self) -> tuple[Fraction, ...] | None:
         """The free places, or None if there were too few."""
-        free: tuple[Fraction, ...] | None = self.places
-        for entry in self.debits:
+        free: tuple[Fraction, ...] | None = self.plan
+        for entry in self.entries:
             free = None if free is None else _take_places(free, entry.epsilons)
         return free
 
+    @property
+    def places(self) -> tuple[Fraction, ...]:
+        return self.free or ()
+
+    @cached_property
+    def stage_deltas(self) -> Fraction:
+        """The sum of the deltas of single stages."""
+        return sum((entry.delta for entry in self.entries), Fraction(0))
+
     @cached_property
     def spent_epsilon(self) -> Fraction:
-        spent = tuple(sorted(e for entry in self.debits for e in entry.epsilons))
-        stage_deltas = sum((entry.delta for entry in self.debits), Fraction(0))
-        return min(
-            self.epsilon, _compose(spent).epsilon(max(self.delta - stage_deltas, Fraction(0)))
-        )
+        spent = _compose(tuple(sorted(e for entry in self.entries for e in entry.epsilons)))
+        return min(self.epsilon, spent.epsilon(max(self.delta - self.stage_deltas, Fraction(0))))
 
     @cached_property
     def spent_delta(self) -> Fraction:
-        planned = _compose(self.places).delta(self.epsilon)
-        return planned + sum((entry.delta for entry in self.debits), Fraction(0))
+        return _compose(self.plan).delta(self.epsilon) + self.stage_deltas
 
-    @property
+    @cached_property
     def remaining_epsilon(self) -> Fraction:
-        return max(self.free or (Fraction(0),))
-
-    def find_excess(self, debit: Debit) -> str | None:
-        if not self.places:
-            return "exact accounting needs a plan before the first release: tallyveil ledger plan"
-        stages = [stage.epsilon for stage in debit.stages]
-        if self.free is None or _take_places(self.free, stages) is None:
-            return (
-                f"it has {len(stages)} stages of up to epsilon {shown_rational(max(stages))}, and "
-                f"its plan has {len(self.free or ())} free places of up to epsilon "
-                f"{shown_rational(self.remaining_epsilon)}"
-            )
-        if self.spent_delta + debit.delta > self.delta:
-            remaining = self.delta - self.spent_delta
-            return (
-                f"it costs delta {shown_rational(debit.delta)}, and {float(remaining):.3g} remains"
-            )
-        return None
+        return max(self.places, default=Fraction(0))
 
     @property
     def is_sound(self) -> bool:
         return self.free is not None and self.spent_delta <= self.delta
+
+    def find_excess(self, debit: Debit) -> Excess | None:
+        if not self.plan:
+            problem = f"Dataset {self.dataset!r} has exact accounting, which needs a plan first."
+            return problem, "Make one: tallyveil ledger plan"
+        stages = [stage.epsilon for stage in debit.stages]
+        if _take_places(self.places, stages) is None:
+            problem = (
+                f"This release has {len(stages)} stages of up to epsilon "
+                f"{shown_rational(max(stages))}, but the plan of dataset {self.dataset!r} has "
+                f"{len(self.places)} free places of up to epsilon "
+                f"{shown_rational(self.remaining_epsilon)}."
+            )
+            return problem, ""
+        if self.spent_delta + debit.delta > self.delta:
+            rest = f"{float(self.remaining_delta):.3g} left"
+            return self._describe(f"delta {shown_rational(debit.delta)}", rest), ""
+        return None
 
 
 def _take_places(
@@ -579,13 +538,3 @@ def _take_places(
 @lru_cache(maxsize=64)
 def _compose(epsilons: tuple[Fraction, ...]) -> PrivacyLoss:
     return compose(epsilons)
-
-
-@lru_cache(maxsize=64)
-def _concentrated_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
-    return concentrated_budget(epsilon, delta)
-
-
-@lru_cache(maxsize=4096)
-def _cost(epsilon: Fraction) -> Fraction:
-    return concentrated_cost(epsilon)

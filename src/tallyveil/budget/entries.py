@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -73,20 +73,43 @@ class Link:
         return kinds and self.digest == self.expected_digest()
 
 
-class StoreTransaction(Protocol):
-    """A view of the chain during which nobody else appends."""
+class StoreTransaction:
+    """A view of the chain in an open transaction of a database; nobody else appends meanwhile.
+
+    `place` stands before the names of tables, `mark` is the database's sign for a parameter, and
+    `who` returns the name of the current account, as the database knows it.
+    """
+
+    def __init__(
+        self, connection: Any, who: Callable[[], str], place: str = "", mark: str = "?"
+    ) -> None:
+        self.connection, self.who, self.place, self.mark = connection, who, place, mark
 
     def head(self) -> tuple[int, str]:
         """Return the number of entries and the digest of the last."""
+        heads = self.connection.execute(f"SELECT length, digest FROM {self.place}head").fetchall()
+        if len(heads) != 1:
+            raise LedgerError("The ledger has lost its head record: it was tampered with.")
+        return heads[0][0], heads[0][1]
 
     def links(self) -> list[Link]:
         """Return all entries in order."""
+        columns = ", ".join(field.name for field in fields(Link))
+        query = f"SELECT {columns} FROM {self.place}entries ORDER BY sequence"
+        return [Link(*row) for row in self.connection.execute(query)]
 
     def append(self, link: Link) -> None:
         """Add one entry at the end; kept only if the transaction ends well."""
-
-    def who(self) -> str:
-        """Return the name of the current account, as the store knows it."""
+        values, mark = astuple(link), self.mark
+        for query, parameters in (
+            (f"INSERT INTO {self.place}entries VALUES ({', '.join([mark] * len(values))})", values),
+            (
+                f"UPDATE {self.place}head SET length = {mark}, digest = {mark}",
+                (link.sequence, link.digest),
+            ),
+        ):
+            if self.connection.execute(query, parameters).rowcount != 1:
+                raise LedgerError("The database did not keep the entry. Nothing was spent.")
 
 
 class LedgerStore(Protocol):
@@ -220,24 +243,22 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data: readable numbers, each with its exact rational."""
-        fields = dict(self.body)
-        if isinstance(fields.get("command"), str):  # an earlier program kept more passwords
-            fields["command"] = hide_in_command(fields["command"])
-        if "stages" in fields:
-            fields["stages"] = [
-                {
-                    "name": s["name"],
-                    "epsilon": float(Fraction(s["epsilon"])),
-                    "epsilon_exact": s["epsilon"],
-                }
-                for s in fields["stages"]
-            ]
-        for name in ("epsilon", "delta"):
-            if name in fields:
-                fields[f"{name}_exact"] = fields[name]
-                fields[name] = float(Fraction(fields[name]))
+        body = dict(self.body)
+        if isinstance(body.get("command"), str):  # an earlier program kept more passwords
+            body["command"] = hide_in_command(body["command"])
+        if "stages" in body:
+            body["stages"] = [_show_amounts(stage) for stage in body["stages"]]
         head = {"entry": self.sequence, "dataset": self.dataset, "kind": self.kind}
-        return head | fields | {"digest": self.digest}
+        return head | _show_amounts(body) | {"digest": self.digest}
+
+
+def _show_amounts(body: dict[str, Any]) -> dict[str, Any]:
+    """Return `body` with a readable number for every amount, and the exact one."""
+    shown = dict(body)
+    for name in ("epsilon", "delta"):
+        if name in body:
+            shown[name], shown[f"{name}_exact"] = float(Fraction(body[name])), body[name]
+    return shown
 
 
 def write_amount(value: Fraction, argument: str) -> str:

@@ -133,7 +133,7 @@ class Ledger:
                     f"The dataset {dataset!r} has {account.accounting} accounting; a plan is for "
                     "exact accounting."
                 )
-            if account.closed or account.debits or account.spending.remaining_epsilon:
+            if account.closed or account.debits or account.remaining_epsilon:
                 raise LedgerError(
                     f"The dataset {dataset!r} is planned, debited or closed already; a plan is "
                     "made once, before the first debit."
@@ -227,7 +227,7 @@ class Ledger:
         if "plan" in kinds[2:] or entries[0].body.get("accounting", "pure") not in ACCOUNTINGS:
             raise LedgerError(f"The dataset {dataset!r} has entries out of order.")
         account = read_account(dataset, entries)
-        if not account.spending.is_sound:
+        if not account.is_sound:
             raise LedgerError(f"The dataset {dataset!r} is overspent: the ledger is damaged.")
         return account
 
@@ -295,12 +295,9 @@ def _require_new(chain: StoreTransaction, request: str) -> None:
 def _require_covered(account: Account, debit: Debit) -> None:
     if account.closed:
         raise BudgetError(f"The dataset {account.dataset!r} is closed. Nothing was spent.")
-    excess = account.spending.find_excess(debit)
-    if excess is not None:
-        raise BudgetError(
-            f"The budget of {account.dataset!r} does not cover this release: {excess}. Nothing "
-            "was spent."
-        )
+    if excess := account.find_excess(debit):
+        problem, advice = excess
+        raise BudgetError(f"{problem} Nothing was spent. {advice}".rstrip())
 
 
 LONGEST_NAME = 200

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote
 
-from tallyveil.budget.entries import FIRST, Link, StoreTransaction
+from tallyveil.budget.entries import FIRST, StoreTransaction
 from tallyveil.errors import LedgerError, MissingExtraError
 from tallyveil.passwords import HIDDEN, is_secret
 
@@ -265,7 +265,7 @@ class PostgresqlStore:
         with self._connected() as connection, self._in_words():
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             self._require_ledger(connection)
-            return work(_PostgresqlTransaction(connection))
+            return work(_view(connection))
 
     def write(self, work: Callable[[StoreTransaction], Result]) -> Result:
         """Run `work` with the exclusive right to append, durable once this returns."""
@@ -287,7 +287,7 @@ class PostgresqlStore:
             connection.execute("LOCK TABLE tallyveil.head IN SHARE ROW EXCLUSIVE MODE")
             self._require_ledger(connection)
             self._require_durable(connection)
-            done = work(_PostgresqlTransaction(connection))
+            done = work(_view(connection))
         with self._in_words(committing=True):
             connection.execute("COMMIT")
         return done
@@ -384,36 +384,11 @@ class _TryAgainError(Exception):
     """Raised when the server wants the transaction repeated; nothing of it was kept."""
 
 
-class _PostgresqlTransaction:
-    """The rows of one open PostgreSQL transaction."""
+def _view(connection: Any) -> StoreTransaction:
+    def who() -> str:
+        return str(_read_one(connection, "SELECT session_user"))
 
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
-
-    def head(self) -> tuple[int, str]:
-        heads = self.connection.execute("SELECT length, digest FROM tallyveil.head").fetchall()
-        if len(heads) != 1:
-            raise LedgerError("The ledger has lost its head record: it was tampered with.")
-        return heads[0][0], heads[0][1]
-
-    def links(self) -> list[Link]:
-        columns = "sequence, dataset, kind, body, previous, digest"
-        query = f"SELECT {columns} FROM tallyveil.entries ORDER BY sequence"
-        return [Link(*row) for row in self.connection.execute(query)]
-
-    def append(self, link: Link) -> None:
-        values = (link.sequence, link.dataset, link.kind, link.body, link.previous, link.digest)
-        marks = ", ".join(["%s"] * len(values))
-        head = (link.sequence, link.digest)
-        for query, parameters in (
-            (f"INSERT INTO tallyveil.entries VALUES ({marks})", values),
-            ("UPDATE tallyveil.head SET length = %s, digest = %s", head),
-        ):
-            if self.connection.execute(query, parameters).rowcount != 1:
-                raise LedgerError("The server did not keep the entry. Nothing was spent.")
-
-    def who(self) -> str:
-        return str(_read_one(self.connection, "SELECT session_user"))
+    return StoreTransaction(connection, who, "tallyveil.", "%s")
 
 
 def describe_schema(connection: Any) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from tallyveil.budget.entries import FIRST, Link, StoreTransaction
+from tallyveil.budget.entries import FIRST, StoreTransaction
 from tallyveil.errors import LedgerError
 from tallyveil.passwords import hide_passwords
 
@@ -84,7 +84,7 @@ class SqliteStore:
         with self._opened() as connection:
             connection.execute("BEGIN")
             self._require_ledger(connection)
-            return work(_SqliteTransaction(connection))
+            return work(StoreTransaction(connection, _name_account))
 
     def write(self, work: Callable[[StoreTransaction], Result]) -> Result:
         """Run `work` with the exclusive right to append, durable once this returns."""
@@ -92,7 +92,7 @@ class SqliteStore:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 self._require_ledger(connection)
-                done = work(_SqliteTransaction(connection))
+                done = work(StoreTransaction(connection, _name_account))
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
@@ -170,34 +170,11 @@ class SqliteStore:
         return f"The ledger {self.name} cannot be used: {text}. Nothing was spent."
 
 
-class _SqliteTransaction:
-    """The rows of one open SQLite transaction."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-
-    def head(self) -> tuple[int, str]:
-        heads = self.connection.execute("SELECT length, digest FROM head").fetchall()
-        if len(heads) != 1:
-            raise LedgerError("The ledger has lost its head record: it was tampered with.")
-        return heads[0][0], heads[0][1]
-
-    def links(self) -> list[Link]:
-        columns = "sequence, dataset, kind, body, previous, digest"
-        rows = self.connection.execute(f"SELECT {columns} FROM entries ORDER BY sequence")
-        return [Link(*row) for row in rows]
-
-    def append(self, link: Link) -> None:
-        values = (link.sequence, link.dataset, link.kind, link.body, link.previous, link.digest)
-        self.connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", values)
-        head = (link.sequence, link.digest)
-        self.connection.execute("UPDATE head SET length = ?, digest = ?", head)
-
-    def who(self) -> str:
-        try:
-            return getpass.getuser()
-        except (KeyError, OSError):  # a user id without a name, as in containers
-            return "unknown"
+def _name_account() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in containers
+        return "unknown"
 
 
 def _read_schema(connection: sqlite3.Connection) -> frozenset[tuple[Any, ...]]:

@@ -51,6 +51,8 @@ from tallyveil.untrusted import hash_file, read_file
 
 __all__ = ["Finding", "check_package"]
 
+UNPROVED = "the certificates do not hold, and without them there is nothing to work out again"
+
 FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "time", "any")
 
 
@@ -178,12 +180,14 @@ def _check_figures(
     receipt: Receipt, certified: list[list[Certified]], matrices: list[Floats | None]
 ) -> str:
     """Stated figures, worked out again; leaves the `matrices` that the page shows."""
+    require(len(certified) == len(receipt.columns), UNPROVED)
     for column, drawn_from in zip(receipt.columns, certified, strict=True):
         method, matched = method_of_record(column, receipt), column.matching
         fits = (matched is not None) == (method.matches or bool(column.at_most))
         fits = fits and (matched is None or matched.is_of(column.histogram))
         require(fits, f"the matching of {column.name} is not that of its published counts")
         figures = describe_again(column, method, drawn_from)
+        matrices.append(None if figures.mechanism is None else figures.mechanism.matrix)
         require(figures.properties == column.properties, f"{column.name} has other properties")
         stated, expected_accuracy = column.accuracy, figures.accuracy.to_dict()
         fits = stated.keys() == expected_accuracy.keys() and all(
@@ -209,7 +213,6 @@ def _check_figures(
                 np.allclose(column.spread, 2 * spread, rtol=1e-9, atol=1e-3)
             )
         require(same, f"the stated spread of {column.name} is not that of its distribution")
-        matrices.append(None if figures.mechanism is None else figures.mechanism.matrix)
     return "every figure as worked out again"
 
 
@@ -218,6 +221,7 @@ def _check_page(root: Path, receipt: Receipt, matrices: list[Floats | None]) -> 
     page = read_file(root / METHODOLOGY)
     if receipt.page != fingerprint_page():
         raise NotComparedError(f"{METHODOLOGY} was written by another version of Tallyveil")
+    require(len(matrices) == len(receipt.columns), "its figures could not be worked out")
     same = page == methodology(receipt, matrices).encode()
     require(same, f"{METHODOLOGY} is not the page of this receipt")
     return f"{METHODOLOGY} as built again"
@@ -236,6 +240,7 @@ def _check_groups(
     root: Path, table: Table, receipt: Receipt, certified: list[list[Certified]]
 ) -> str:
     """Every total of a group that is stated follows from published counts."""
+    require(len(certified) == len(receipt.columns), UNPROVED)
     drawn_from = [made[-1] for made in certified]
     restated = restate_groups(table, receipt, drawn_from, read_sums(root, receipt))
     for column, groups in zip(receipt.columns, restated, strict=True):

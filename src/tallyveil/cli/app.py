@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from tallyveil.cli import (
     check,
@@ -26,8 +25,8 @@ from tallyveil.cli import (
     studio,
     verify,
 )
-from tallyveil.cli.common import fail, spell
-from tallyveil.cli.options import spell_for_command
+from tallyveil.cli.common import HELP_SETTINGS, HelpCommand, HelpGroup, fail, spell
+from tallyveil.cli.options import spell_for_command, suggest_flag
 
 __all__ = ["app", "run"]
 
@@ -38,44 +37,31 @@ OF_REQUESTS = ("privatize", "run", "ladder", "inspect")
 """The commands that take keys of a request."""
 
 
-class QuietGroup(TyperGroup):
-    """The commands; what the library for command lines quotes of them shows no password."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
-        from tallyveil.passwords import hide_passwords
-
-        try:
-            return super().invoke(ctx)
-        except Exception as problem:
-            said = getattr(problem, "message", None)
-            if isinstance(said, str):  # of an error of that library
-                vars(problem)["message"] = hide_passwords(said)
-            raise
-
-
 app = typer.Typer(
     name="tallyveil",
-    cls=QuietGroup,
+    cls=HelpGroup,
     help="Release private counts: choose the best mechanism, prove it, draw from it.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP_SETTINGS,
 )
-app.command("demo", epilog=demo.EXAMPLE)(demo.command)
-app.command("inspect", epilog=inspect.EXAMPLE)(inspect.command)
-app.command("privatize", epilog=privatize.EXAMPLE)(privatize.command)
-app.command("run", epilog=privatize.RUN_EXAMPLE)(privatize.run_request)
-app.command("design", epilog=design.EXAMPLE)(design.command)
-app.command("compare", epilog=compare.EXAMPLE)(compare.command)
-app.command("verify", epilog=verify.EXAMPLE)(verify.command)
-app.command("ladder", epilog=ladder.EXAMPLE)(ladder.command)
-app.command("interpret", epilog=interpret.EXAMPLE)(interpret.command)
-app.command("check", epilog=check.EXAMPLE)(check.command)
-app.command("export", epilog=export.EXAMPLE)(export.command)
-app.command("report", epilog=report.EXAMPLE)(report.command)
-app.command("studio", epilog=studio.EXAMPLE)(studio.command)
+for name, epilog, function in (
+    ("demo", demo.EXAMPLE, demo.command),
+    ("inspect", inspect.EXAMPLE, inspect.command),
+    ("privatize", privatize.EXAMPLE, privatize.command),
+    ("run", privatize.RUN_EXAMPLE, privatize.run_request),
+    ("design", design.EXAMPLE, design.command),
+    ("compare", compare.EXAMPLE, compare.command),
+    ("verify", verify.EXAMPLE, verify.command),
+    ("ladder", ladder.EXAMPLE, ladder.command),
+    ("interpret", interpret.EXAMPLE, interpret.command),
+    ("check", check.EXAMPLE, check.command),
+    ("export", export.EXAMPLE, export.command),
+    ("report", report.EXAMPLE, report.command),
+    ("studio", studio.EXAMPLE, studio.command),
+):
+    app.command(name, cls=HelpCommand, epilog=epilog)(function)
 app.add_typer(ledger.app, name="ledger")
 
 
@@ -106,7 +92,11 @@ def run(publish: Callable[..., Any] | None = None) -> None:
     sys.argv = [word for word in sys.argv if word != "--debug"]
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        app(obj=publish)
+        sys.exit(app(standalone_mode=False, obj=publish) or 0)
+    except typer.Abort:
+        sys.exit(fail("Aborted."))
+    except typer.TyperException as problem:  # the command line itself is wrong
+        sys.exit(_refuse_words(problem))
     except (TallyveilError, OSError) as problem:
         if debug:
             raise
@@ -123,6 +113,23 @@ def run(publish: Callable[..., Any] | None = None) -> None:
                 "Run the command again with --debug to see where."
             )
         )
+
+
+def _refuse_words(problem: Any) -> int:
+    """Say what is wrong with the words of a command, with the nearest right option."""
+    context = getattr(problem, "ctx", None)
+    message = problem.format_message()
+    if context is not None and message == context.get_help():  # no words at all
+        typer.echo(message, err=True)
+        return int(problem.exit_code)
+    name = getattr(problem, "option_name", "")
+    if name and context is not None and name.startswith("-"):
+        typed = [o for p in context.command.params for o in p.opts]
+        every_key = context.command.name in OF_REQUESTS
+        message = f"No such option {name!r}.{suggest_flag(name, typed, every_key=every_key)}"
+    message += "" if message.endswith((".", "?")) else "."
+    see = "" if context is None else f" See: {context.command_path} --help"
+    return fail(message + see, code=int(problem.exit_code))
 
 
 def _sentence(problem: Exception) -> str:

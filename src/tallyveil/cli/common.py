@@ -6,6 +6,7 @@ the input was refused); 2 the command line itself was wrong; 130 interrupted; 14
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -16,11 +17,15 @@ from typing import IO, Annotated, Any, TypeAlias
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from typer.core import TyperCommand, TyperGroup
 
 from tallyveil.passwords import hide_passwords
 from tallyveil.untrusted import escape_controls
 
 __all__ = [
+    "HELP_SETTINGS",
+    "HelpCommand",
+    "HelpGroup",
     "JsonOption",
     "errors",
     "example",
@@ -123,10 +128,62 @@ def spell(parameter: Any) -> str:
     return str(max(parameter.opts, key=len))
 
 
-def example(*commands: str) -> str:
-    """The end of a help page: examples to copy, and the exit codes."""
-    shown = "\n\n".join(f"  {command}" for command in commands)
-    return f"Example{'s' if len(commands) > 1 else ''}:\n\n{shown}\n\n{EXIT_CODES}"
+NAME_WIDTH = 20
+"""Letters of an option beside which there is room for its words."""
+
+
+def example(*commands: str, more: str = "") -> str:
+    """The end of a help page: examples to copy, where more is said, and the exit codes."""
+    shown = "\n".join(f"  {command}" for command in commands)
+    lines = (f"Example{'s' if len(commands) > 1 else ''}:\n{shown}", more, EXIT_CODES)
+    return "\n".join(filter(None, lines))
+
+
+class HelpCommand(TyperCommand):
+    """A command whose help page lists options under headings, as plain text."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the command does."""
+        formatter.write_paragraph()
+        formatter.write_text(inspect.cleandoc(self.help or ""))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments that need words, then the options of every heading, help last."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            names, words = parameter.get_help_record(ctx) or ("", "")
+            heading = getattr(parameter, "rich_help_panel", None) or "Options"
+            if parameter.param_type_name == "argument":
+                heading, names = "Arguments", str(parameter.metavar or parameter.name).upper()
+            elif parameter.name == "help" and sections:
+                heading = list(sections)[-1]
+            if words:
+                sections.setdefault(heading, []).append((f"{names:<{NAME_WIDTH}}", words))
+        for heading, records in sections.items():
+            formatter.write(f"\n{heading}\n")
+            with formatter.indentation():
+                formatter.write_dl(records, col_max=NAME_WIDTH, col_spacing=1)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples, line by line as they are."""
+        formatter.write(f"\n{self.epilog}\n" if self.epilog else "")
+
+
+class HelpGroup(TyperGroup):
+    """Commands, each with its first sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what every command does."""
+        commands = self.commands.items()
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _first_paragraph(one.help)) for name, one in commands])
+
+
+def _first_paragraph(text: str | None) -> str:
+    return " ".join(inspect.cleandoc(text or "").partition("\n\n")[0].split())
+
+
+HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 92}
 
 
 LONGEST_ERROR = 4000

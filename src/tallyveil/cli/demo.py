@@ -123,7 +123,7 @@ def _publish(folder: Path) -> Any:
         upper=UPPER,
         keep="all",
         epsilon=EPSILON,
-        out=folder / "release",
+        out=str(folder / "release"),
         ledger=ledger,
         dataset="cases",
         output=Output(confidential_report=str(folder / "confidential.html")),

@@ -90,7 +90,7 @@ def _column_lines(column: Mapping[str, Any]) -> list[str]:
         )
     if METHODS[column["method"]].matches:
         lines += textwrap.wrap(_predict(column.get("prediction")), 86, **INDENTED)
-        lines.append("  Of the noisy counts, before anything else is made of them:")
+        lines.append("  Accuracy before post-processing:")
     return [*lines, textwrap.indent(accuracy_text(column["accuracy"]), "  ")]
 
 

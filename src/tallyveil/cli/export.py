@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tallyveil.cli.common import example, out
+from tallyveil.cli.common import JsonOption, example, out, print_json
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -25,9 +25,13 @@ def command(
     delimiter: Annotated[
         str, typer.Option(help="What separates the cells of a .csv file, such as ';'.")
     ] = ",",
+    as_json: JsonOption = False,
 ) -> None:
     """Copy a released table for Excel, Stata, SPSS or R; the release stays as it is."""
     from tallyveil.release.export import export
 
     target = export(folder, file, delimiter=delimiter)
+    if as_json:
+        print_json({"out": str(target)})
+        return
     out.print(f"{target}: a copy, which nothing checks. Publish the folder itself.", markup=False)

@@ -18,15 +18,15 @@ __all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = example(
     "tallyveil inspect cases.csv",
-    "tallyveil inspect duckdb:health.db --sql 'SELECT county, cases FROM c'",
+    "tallyveil inspect duckdb:health.db --set source.sql='SELECT county, cases FROM c'",
 )
 MOST_SHOWN = 60
 """Columns listed at the most."""
 
 
-@takes_flags(["--sql", "--sheet-name", "--delimiter", "--set", "--json"])
+@takes_flags(["--sheet", "--delimiter", "--set", "--json"])
 def command(
-    file: Annotated[str, typer.Argument(help="The table.", show_default=False)],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The table.", show_default=False)],
     *,
     request: dict[str, Any],
     settings: list[str],
@@ -41,8 +41,8 @@ def command(
     table, count = _open(file, source.form)
     words = title = [file]
     if source.sql is not None:
-        words = title = [file, "--sql", source.sql]
-    columns = [{"name": name, "type": table.type_of(name)} for name in table.names]
+        words, title = [file, "--set", f"source.sql={source.sql}"], [file, source.sql]
+    columns = [{"name": name, "type": kind} for name, kind in table.list_types().items()]
     if json:
         print_json({"kind": table.kind, "rows": count, "columns": columns})
         return

@@ -112,7 +112,7 @@ def command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say in words and numbers what a released answer tells about the truth.
+    """Estimate true counts and totals from a release.
 
     One answer with --released, a whole column with FILE or FOLDER and --column, totals of groups
     with FOLDER and --by, or, before anything is released, what accuracy costs with --query and

@@ -12,7 +12,7 @@ import typer
 
 from tallyveil.cli.common import example, note, out, print_json, text_table
 from tallyveil.cli.options import make_options, takes_flags
-from tallyveil.cli.privatize import publish_file
+from tallyveil.cli.privatize import note_unreleased, publish_file
 
 if TYPE_CHECKING:
     from tallyveil.release.options import ReleaseOptions
@@ -33,7 +33,11 @@ FLAGS = (
 def command(
     file: Annotated[
         str | None,
-        typer.Argument(help="Table of counts: a file or a database's address.", show_default=False),
+        typer.Argument(
+            metavar="FILE",
+            help="Table of counts: a file or a database's address.",
+            show_default=False,
+        ),
     ] = None,
     epsilons: Annotated[
         str,
@@ -70,7 +74,8 @@ def command(
         raise UsageError("With a FILE, name the column with --count and the folder with --out.")
     if options.ledger is None:
         note("No ledger: other releases of this data are not tracked.")
-    releases = publish_file(str(file), options)
+    releases, unreleased = publish_file(str(file), options)
+    note_unreleased(unreleased)
     receipts = [release.receipt for release in releases]
     levels = [receipt.columns[0].epsilon for receipt in receipts]
     reach = [_reach(column.upper, column.epsilon) for r in receipts for column in r.columns[:1]]

@@ -9,13 +9,24 @@ from typing import Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, fail, out, print_json, text_table
+from tallyveil.cli.common import (
+    HelpCommand,
+    HelpGroup,
+    JsonOption,
+    example,
+    fail,
+    out,
+    print_json,
+    text_table,
+)
 
 __all__ = ["app"]
 
 app = typer.Typer(
+    cls=HelpGroup,
     help="The privacy budget: what each dataset may spend, and what it has spent.",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 LedgerOption = Annotated[
     str,
@@ -33,7 +44,10 @@ MaybeDataset = Annotated[
 ]
 
 
-@app.command(epilog=example("tallyveil ledger init --ledger budget.db --dataset cases --epsilon 2"))
+@app.command(
+    cls=HelpCommand,
+    epilog=example("tallyveil ledger init --ledger budget.db --dataset cases --epsilon 2"),
+)
 def init(
     ledger: LedgerOption,
     dataset: DatasetOption,
@@ -65,7 +79,8 @@ def init(
 
 
 @app.command(
-    epilog=example("tallyveil ledger plan --ledger budget.db --dataset cases --stages 100")
+    cls=HelpCommand,
+    epilog=example("tallyveil ledger plan --ledger budget.db --dataset cases --stages 100"),
 )
 def plan(
     ledger: LedgerOption,
@@ -132,7 +147,7 @@ def _read_plan(text: str) -> list[Fraction]:
     return places
 
 
-@app.command(epilog=example("tallyveil ledger show --ledger budget.db"))
+@app.command(cls=HelpCommand, epilog=example("tallyveil ledger show --ledger budget.db"))
 def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False) -> None:
     """What every dataset may spend, has spent, and has left."""
     from tallyveil.budget.entries import shown_rational
@@ -178,7 +193,10 @@ def _describe_places(account: Any) -> str:
     )
 
 
-@app.command(epilog=example("tallyveil ledger history --ledger budget.db --dataset cases --json"))
+@app.command(
+    cls=HelpCommand,
+    epilog=example("tallyveil ledger history --ledger budget.db --dataset cases --json"),
+)
 def history(
     ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False
 ) -> None:
@@ -206,10 +224,11 @@ def history(
 
 
 @app.command(
+    cls=HelpCommand,
     epilog=example(
         "tallyveil ledger verify --ledger budget.db",
         "tallyveil ledger verify --ledger budget.db --release release/",
-    )
+    ),
 )
 def verify(
     ledger: LedgerOption,
@@ -258,7 +277,9 @@ def _require_entry(book: Any, release: Path) -> Any:
     return found[0]
 
 
-@app.command(epilog=example("tallyveil ledger close --ledger budget.db --dataset cases"))
+@app.command(
+    cls=HelpCommand, epilog=example("tallyveil ledger close --ledger budget.db --dataset cases")
+)
 def close(ledger: LedgerOption, dataset: DatasetOption, as_json: JsonOption = False) -> None:
     """Refuse every later debit of a dataset, for good."""
     from tallyveil.budget.ledger import Ledger

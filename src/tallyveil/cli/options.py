@@ -5,8 +5,10 @@ Nothing heavy is imported here, so that help pages are quick.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -16,7 +18,15 @@ import typer
 if TYPE_CHECKING:
     from tallyveil.release.options import ReleaseOptions
 
-__all__ = ["FLAGS", "Flag", "make_options", "spell_for_command", "spell_message", "takes_flags"]
+__all__ = [
+    "FLAGS",
+    "Flag",
+    "make_options",
+    "spell_for_command",
+    "spell_message",
+    "suggest_flag",
+    "takes_flags",
+]
 
 BASIC, MICRODATA, PRIVACY, TOTALS, FILES = (
     *("Most releases need only these", "Microdata", "Privacy and method"),
@@ -51,18 +61,12 @@ FLAGS = (
     Flag(
         *("upper", "--upper", "many", "N"),
         "Largest count to release; larger counts are top-coded. Take it from public knowledge, "
-        "never from the data. Once, or once per --count. \\[default: 1,000,000,000]",
+        "never from the data. [default: 1,000,000,000]",
         BASIC,
     ),
     Flag(
         *("epsilon", "--epsilon", "many", "E"),
-        "Privacy loss of each count column. Smaller is more private. Once, or once per --count.",
-        BASIC,
-    ),
-    Flag(
-        *("method", "--method", "text", "METHOD"),
-        "preserve (keeps the distribution of counts), geometric (plain noise), fair, design, a "
-        "mechanism file, or auto. \\[default: auto]",
+        "Privacy loss of each count column. Smaller is more private.",
         BASIC,
     ),
     Flag(
@@ -114,14 +118,25 @@ FLAGS = (
         MICRODATA,
     ),
     Flag(
-        *("budget.accuracy", "--accuracy", "number", "K"),
+        *("budget.accuracy", "--within", "number", "K"),
         "Instead of --epsilon: choose it so that released counts are within K of the true counts "
         "with 95% probability.",
         PRIVACY,
     ),
     Flag(
+        *("unit.kind", "--unit", "text", "UNIT"),
+        "Protect one person or one event. [default: person]",
+        PRIVACY,
+    ),
+    Flag(
         *("unit.contributions", "--contributions", "whole", "N"),
-        "Times one person is counted in each column. Multiplies the cost. \\[default: 1]",
+        "Times one person is counted in each column. Multiplies the cost. [default: 1]",
+        PRIVACY,
+    ),
+    Flag(
+        *("method", "--method", "text", "METHOD"),
+        "preserve (keeps the distribution of counts), geometric (plain noise), fair, design, a "
+        "mechanism file, or auto. [default: auto]",
         PRIVACY,
     ),
     Flag(
@@ -136,25 +151,25 @@ FLAGS = (
         TOTALS,
     ),
     Flag(
-        *("source.sql", "--sql", "text", "QUERY"),
-        "For a database: the query that gives the table. FILE is then its address.",
-        FILES,
+        *("counts.allow_totals", "--allow-totals", "switch", ""),
+        "Accept rows labelled Total; you assert that nobody is counted twice.",
+        TOTALS,
     ),
-    Flag("source.sheet_name", "--sheet-name", "text", "NAME", "Sheet of a workbook.", FILES),
+    Flag("source.sheet_name", "--sheet", "text", "NAME", "Sheet of a workbook.", FILES),
     Flag(
         *("source.delimiter", "--delimiter", "text", "CHAR"),
         "Character between cells, or 'tab'.",
         FILES,
     ),
     Flag(
-        *("source.na_values", "--na-values", "many", "CODE"),
+        *("source.na_values", "--missing", "many", "CODE"),
         "Code of a missing count, e.g. '*'. Rows with it are not released; which rows these are "
         "must be public. Repeatable.",
         FILES,
     ),
     Flag(
         *("output.format", "--format", "text", "FORMAT"),
-        "csv or parquet. \\[default: parquet for Parquet files, else csv]",
+        "csv or parquet. [default: parquet for Parquet files, else csv]",
         FILES,
     ),
     Flag(
@@ -201,7 +216,8 @@ def takes_flags(
         own = inspect.signature(command, eval_str=True).parameters
         named = {flag.parameter for flag in offered}
         first = [p for p in own.values() if p.name not in {*named, "request", "settings"}]
-        parameters = [*first, *(_make_parameter(f, f.name in required) for f in offered)]
+        options = (_make_parameter(flag, flag.name in required, names) for flag in offered)
+        parameters = [*first, *options]
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = {p.name: p.annotation for p in parameters}
         return call
@@ -209,8 +225,10 @@ def takes_flags(
     return decorate
 
 
-def _make_parameter(flag: Flag, required: bool) -> inspect.Parameter:
-    panel: Any = {"rich_help_panel": flag.panel, "help": flag.help, "show_default": False}
+def _make_parameter(flag: Flag, required: bool, names: Collection[str]) -> inspect.Parameter:
+    heading = None if names else flag.panel
+    words = flag.help.partition(" [default")[0] if required else flag.help
+    panel: Any = {"rich_help_panel": heading, "help": words, "show_default": False}
     if flag.kind == "switch":
         kind, default = bool, False
     else:
@@ -229,8 +247,8 @@ def _gather(keys: Mapping[str, Any]) -> dict[str, Any]:
     from tallyveil.errors import UsageError
 
     request: dict[str, Any] = {}
-    for key, value in keys.items():
-        if value is None or value == []:
+    for key, value in sorted(keys.items(), key=lambda pair: pair[0] != "method"):
+        if value is None or value is False or value == []:
             continue
         if key in METHOD_FLAGS:
             method = request.get("method", {})
@@ -241,8 +259,17 @@ def _gather(keys: Mapping[str, Any]) -> dict[str, Any]:
                 raise UsageError(f"--{key} chooses the method: leave out other methods.")
             request["method"] = {"name": name, METHOD_FLAGS[key]: value}
         else:
-            _put(request, key, value)
+            _put(request, key, _read_lists(key, value))
     return request
+
+
+def _read_lists(key: str, texts: Any) -> Any:
+    """Read categories as they are typed: one list, or COLUMN=VALUES for each column."""
+    if key != "categories":
+        return texts
+    from tallyveil.tables.microdata import read_column_lists
+
+    return read_column_lists(texts)
 
 
 def _merge(request: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
@@ -257,7 +284,7 @@ def _merge(request: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any
         values.setdefault(key.strip(), []).append(value.strip())
     merged = {name: dict(v) if isinstance(v, Mapping) else v for name, v in request.items()}
     for key, texts in values.items():
-        _put(merged, key, texts[0] if len(texts) == 1 else texts)
+        _put(merged, key, texts[0] if len(texts) == 1 else _read_lists(key, texts))
     return _read_texts(merged)
 
 
@@ -299,14 +326,11 @@ def make_options(request: Mapping[str, Any], settings: Sequence[str] = ()) -> Re
     """Return the options that a request asks for, changed by settings KEY=VALUE."""
     from tallyveil.release.options import ReleaseOptions
 
-    given = _merge(request, settings)
-    listed = given.get("categories")
-    if isinstance(listed, list) and all(isinstance(text, str) for text in listed):
-        from tallyveil.tables.microdata import read_column_lists
+    return ReleaseOptions(**_merge(request, settings))
 
-        given["categories"] = read_column_lists(listed)
-    return ReleaseOptions(**given)
 
+NEAR_ENOUGH = 0.75
+"""How alike a misspelt option and the right one are, from 0 to 1."""
 
 KEY = re.compile(r"(?<!Got )(?<!olumn )(?<!method )(?<!key )'([a-z_]+(?:\.[a-z_]+)?)'")
 SETTING = re.compile(r"(?<![\w'.])([a-z_]+(?:\.[a-z_]+)?)=('[^']*'|\w+)")
@@ -315,7 +339,8 @@ SETTING = re.compile(r"(?<![\w'.])([a-z_]+(?:\.[a-z_]+)?)=('[^']*'|\w+)")
 def spell_message(message: str, flags: Mapping[str, str], *, every: bool = True) -> str:
     """Spell the keys that a message quotes as a command's `flags`, or for its --set.
 
-    Unless `every` one is a key, only dotted ones and assignments are: others may be columns.
+    Unless `every` one is a key, only dotted ones, assignments and those after "with" are: others
+    may be columns.
 
     >>> spell_message("Use keep='all', or counts.allow_totals=True.", {"keep": "--keep"})
     'Use --keep all, or --set counts.allow_totals=true.'
@@ -325,7 +350,8 @@ def spell_message(message: str, flags: Mapping[str, str], *, every: bool = True)
 
     def name(found: re.Match[str]) -> str:
         path = found[1] if found[1] in paths.values() else paths.get(found[1], "")
-        if not every and "." not in found[1] and "=" not in found[0]:
+        is_advice = found.string[: found.start()].endswith("with ")
+        if not (every or is_advice or "." in found[1] or "=" in found[0]):
             return found[0]
         known = flags.get(path) or flags.get(found[1])
         return known or (f"--set {path}" if path else found[0])
@@ -334,7 +360,9 @@ def spell_message(message: str, flags: Mapping[str, str], *, every: bool = True)
         shown, value = name(found), found[2].strip("'")
         if shown == found[0]:
             return shown
-        value = value.lower() if value in ("True", "False") else value
+        if value in ("True", "False"):
+            return shown if not shown.startswith("--set ") else f"{shown}={value.lower()}"
+        value = shlex.quote(value)
         return f"{shown}={value}" if shown.startswith("--set ") else f"{shown} {value}"
 
     return KEY.sub(name, SETTING.sub(assign, words)) + command + rest
@@ -342,11 +370,24 @@ def spell_message(message: str, flags: Mapping[str, str], *, every: bool = True)
 
 def spell_for_command(message: str, names: Collection[str] = (), *, every: bool = True) -> str:
     """Spell a message for a command with these flags, by default all of `privatize`."""
-    from tallyveil.request.spelling import spell_for_python
-
-    flags = {flag.key: flag.name for flag in FLAGS if not names or flag.name in names}
+    offered = (flag for flag in FLAGS if flag.key and (not names or flag.name in names))
+    flags = {flag.key: flag.name for flag in offered}
     flags |= {f"method.{key}": f"--{flag}" for flag, key in METHOD_FLAGS.items() if key == flag}
-    return spell_message(spell_for_python(message), flags, every=every)
+    return spell_message(message, flags, every=every)
+
+
+def suggest_flag(name: str, flags: Sequence[str], *, every_key: bool = True) -> str:
+    """Name the flag, or the key for --set, that is nearest to a misspelt flag.
+
+    >>> suggest_flag("--uper", ["--upper", "--out"]), suggest_flag("--title", ["--upper"])
+    (' Perhaps you mean --upper.', ' Perhaps you mean --set about.title=VALUE.')
+    """
+    key = name.lstrip("-").replace("-", "_")
+    paths = _list_paths() if every_key else {}
+    near = difflib.get_close_matches(name, flags, 1, NEAR_ENOUGH)
+    if not near and (keys := difflib.get_close_matches(key, list(paths), 1, NEAR_ENOUGH)):
+        near = [f"--set {paths[keys[0]]}=VALUE"]
+    return f" Perhaps you mean {near[0]}." if near else ""
 
 
 @cache

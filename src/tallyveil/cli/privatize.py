@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -13,26 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from tallyveil.cli.common import example, note, out, print_json, progress
-from tallyveil.cli.options import make_options, takes_flags
+from tallyveil.cli.options import make_options, spell_for_command, takes_flags
 
 if TYPE_CHECKING:
     from tallyveil.release.options import ReleaseOptions
     from tallyveil.release.plan import ReleasePlan
     from tallyveil.release.release import Release
 
-__all__ = ["EXAMPLE", "RUN_EXAMPLE", "command", "publish_file", "run_request"]
+__all__ = ["EXAMPLE", "RUN_EXAMPLE", "command", "note_unreleased", "publish_file", "run_request"]
 
-EXAMPLE = (
-    example(
-        "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 "
-        "--out release"
-    )
-    + "\n\nAll keys of a request, for --set: tallyveil run --keys"
+EXAMPLE = example(
+    "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 --out release",
+    more="More options, for --set: tallyveil run --keys",
 )
 Publish: TypeAlias = Callable[..., "tuple[Release, ...]"]
 STEPS = 5
-MOST_SHOWN = 12
-"""Columns that are listed by name."""
 
 
 def _show_keys(shown: bool) -> None:
@@ -58,11 +52,7 @@ def command(
     context: typer.Context,
     file: Annotated[
         str | None,
-        typer.Argument(
-            help="CSV, Excel, Parquet, Stata, SPSS or SAS file, or a database's address, "
-            "postgresql://USER@HOST/NAME or duckdb:FILE; - reads standard input.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="FILE", show_default=False),
     ] = None,
     *,
     request: dict[str, Any],
@@ -71,7 +61,11 @@ def command(
     save_request: str | None = None,
     json: bool = False,
 ) -> None:
-    """Release a table of counts with differential privacy, as a folder that anyone can check."""
+    """Release a table of counts with differential privacy, as a folder that anyone can check.
+
+    FILE is a CSV, Excel, Parquet, Stata, SPSS or SAS file, or the address of a database
+    (postgresql://USER@HOST/NAME or duckdb:FILE); - reads standard input.
+    """
     options = make_options(request, settings)
     with _saved_request(save_request, options, file):
         _release(file, options, dry_run, as_json=json, publish=context.obj)
@@ -157,52 +151,52 @@ def _release(
         raise UsageError("'dry_run.rows' and 'dry_run.like' go with --dry-run only.")
     if source is None:
         raise UsageError("Name the FILE with the table, or a database's address.")
-    releases = publish_file(source, options, publish)
+    releases, unreleased = publish_file(source, options, publish)
+    receipts = [release.receipt for release in releases]
     if as_json:
-        documents = [release.receipt.to_dict() for release in releases]
-        receipts = {"receipt": documents[0]} if len(documents) == 1 else {"receipts": documents}
-        print_json({"out": str(options.out), **receipts})
+        note_unreleased(unreleased)
+        documents = [receipt.to_dict() for receipt in receipts]
+        listed = {"receipt": documents[0]} if len(documents) == 1 else {"receipts": documents}
+        print_json({"out": str(options.out), **listed})
         return
-    from tallyveil.cli.summary import receipt_lines
+    from tallyveil.cli.summary import release_lines
 
-    for release in releases:
-        out.print("\n".join(receipt_lines(release.receipt)), markup=False)
-    files = sum(len(names) for _, _, names in os.walk(str(options.out)))
-    out.print(
-        f"\nWritten to {options.out}: {files} files. Check it with: tallyveil check {options.out}",
-        markup=False,
-    )
+    out.print("\n".join(release_lines(receipts, options, unreleased)), markup=False)
 
 
 def publish_file(
     source: str, options: ReleaseOptions, publish: Publish | None = None
-) -> tuple[Release, ...]:
+) -> tuple[tuple[Release, ...], Sequence[str]]:
     """Run the library's transaction, with a progress bar and remarks for the publisher.
 
-    `publish` takes the place of `publish_table` for tables that are elsewhere.
+    `publish` takes the place of `publish_table` for tables that are elsewhere. Returns the
+    releases and the columns of the table that are not released.
     """
     from tallyveil.errors import UsageError
     from tallyveil.release.transaction import publish_table
+    from tallyveil.release.warnings import list_notes, list_unreleased
 
     if options.out is None:
         raise UsageError("Name the release folder with --out, or give --dry-run.")
+    unreleased: list[str] = []
+
+    def remark(plan: ReleasePlan) -> None:
+        unreleased.extend(list_unreleased(plan))
+        for text in list_notes(plan):
+            note(spell_for_command(text))
+
     words = shlex.join(sys.argv)
     with progress(STEPS) as say:
-        road: dict[str, Any] = {"command": words, "say": say, "remark": _show_remarks}
+        road: dict[str, Any] = {"command": words, "say": say, "remark": remark}
         releases = (publish or publish_table)(source, options, **road)
     if options.output.confidential_report is not None:
         note(f"{options.output.confidential_report} is CONFIDENTIAL: it shows true counts.")
-    return releases
+    return releases, unreleased
 
 
-def _show_remarks(plan: ReleasePlan) -> None:
-    """Show what the publisher should know, and which columns stay at home."""
-    from tallyveil.cli.options import spell_for_command
-    from tallyveil.release.warnings import list_notes, list_unreleased
+def note_unreleased(names: Sequence[str]) -> None:
+    """List the columns that are not released, out of the way of what is printed."""
+    from tallyveil.cli.summary import list_columns
 
-    for remark in list_notes(plan):
-        note(spell_for_command(remark))
-    if names := list_unreleased(plan):
-        shown = ", ".join(names[:MOST_SHOWN])
-        more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""
-        note(f"Not released: {shown}{more}.")
+    if names:
+        note(f"Not released: {list_columns(names)}.")

@@ -1,7 +1,9 @@
-"""A release or a plan in a few lines of text, for the terminal."""
+"""A release in a few lines of text, for the terminal."""
 
 from __future__ import annotations
 
+import os
+import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,8 +12,88 @@ from tallyveil.cli.common import one_line, text_table
 
 if TYPE_CHECKING:
     from tallyveil.documents.receipt import Receipt
+    from tallyveil.documents.records import ColumnRecord
+    from tallyveil.release.options import ReleaseOptions
 
-__all__ = ["accuracy_text", "receipt_lines"]
+__all__ = ["accuracy_text", "list_columns", "receipt_lines", "release_lines"]
+
+WIDTH = 98
+NO_LEDGER = "no ledger: other releases of this data are not tracked"
+MOST_SHOWN = 12
+"""Columns that are listed by name."""
+
+SHOWN_COUNTS = (0, 10)
+"""True counts of which the summary says how they are released."""
+
+
+def list_columns(names: Sequence[str]) -> str:
+    """Name the first columns, and say how many more there are."""
+    more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""
+    return one_line(", ".join(names[:MOST_SHOWN])) + more
+
+
+def release_lines(
+    receipts: Sequence[Receipt], options: ReleaseOptions, unreleased: Sequence[str]
+) -> list[str]:
+    """What was released, what it cost, how accurate it is, and what to do next."""
+    first, out = receipts[0], str(options.out)
+    files = sum(len(names) for _, _, names in os.walk(out))
+    lines = [] if first.private else [first.warning, ""]
+    lines += [
+        f"Released {first.table.rows:,} rows to {out.rstrip(os.sep)}{os.sep} ({files} files).",
+        "",
+    ]
+    slack = f", delta {float(first.delta):.6g}," if first.delta else ""
+    unit = first.unit_name.replace(", counted", " counted", 1)
+    lines += _line("Privacy", f"epsilon {float(first.epsilon):.6g}{slack} in total, for {unit}")
+    lines += _line("Budget", _describe_budget(first, options))
+    columns = first.columns
+    lines += _line("Method", *(f"{one_line(c.name)}: {c.kind.brief}" for c in columns))
+    lines += _line("Accuracy", *(f"{one_line(c.name)}: {_describe_accuracy(c)}" for c in columns))
+    public = first.table.published_unchanged
+    lines += _line("Public", f"{list_columns(public)} (unchanged)" if public else "no other column")
+    if unreleased:
+        lines += [f"Not released  {list_columns(unreleased)}"]
+    folder = shlex.quote(out)
+    page = f"Read {os.path.join(out, 'METHODOLOGY.html')} before you publish."
+    if len(receipts) > 1:
+        page = "Hand the folder of each level to its readers."
+    return [*lines, "", f"{'Next':<11}tallyveil check {folder}", " " * 11 + page]
+
+
+def _line(label: str, *parts: str) -> list[str]:
+    """Write a label and its parts, each on lines of its own below one another."""
+    indent = " " * 11
+    lines = [line for part in parts for line in textwrap.wrap(part, WIDTH - len(indent))]
+    return [f"{label:<11}{lines[0]}", *(indent + line for line in lines[1:])]
+
+
+def _describe_budget(receipt: Receipt, options: ReleaseOptions) -> str:
+    from tallyveil.budget.entries import shown_rational
+    from tallyveil.release.transaction import open_account
+
+    account = open_account(options) if receipt.ledger else None
+    if account is None:
+        return NO_LEDGER
+    ledger, dataset = account
+    state = ledger.account(dataset)
+    spent, total = shown_rational(state.spent_epsilon), shown_rational(state.epsilon)
+    return f"dataset {dataset!r}: {spent} of {total} spent"
+
+
+def _describe_accuracy(column: ColumnRecord) -> str:
+    accuracy = column.accuracy
+    lows, highs = accuracy["interval_low"], accuracy["interval_high"]
+    true = list(accuracy["true_count"])
+    intervals = " and ".join(
+        f"a true {count:,} {'is released ' if not place else ''}as "
+        f"{lows[true.index(count)]:,} to {highs[true.index(count)]:,}"
+        for place, count in enumerate(count for count in SHOWN_COUNTS if count in true)
+    ).replace(" and a", ", a")
+    sure = f"at least {accuracy['confidence']:.0%} of the time"
+    error = column.optimality and column.optimality["expected_error"]
+    average = "" if error is None else f"off by {error:.2g} on average; "
+    return f"{average}{sure} {intervals}"
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:
@@ -40,7 +122,7 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     lines.append(
         f"ledger     entry {entry.entry} of {entry.dataset!r}, debited before the draw"
         if entry
-        else "ledger     none: nothing keeps count of further releases of these data"
+        else f"ledger     {NO_LEDGER}"
     )
     kept = receipt.table.published_unchanged
     lines.append(f"unchanged  {one_line(', '.join(kept)) or 'no other column'}")

@@ -234,13 +234,13 @@ class ColumnRecord:
             read_text(data["solver"]),
             {**data["accuracy"]},
             _read_histogram(data["distribution"], upper),
-            None if spread is None else tuple(spread),
+            None if spread is None else tuple(map(float, spread)),
             None if matching is None else _read_matching(matching, upper),
-            data.get("total"),
-            data.get("unbiased"),
+            _read_figures(data["total"]),
+            _read_unbiased(data["unbiased"]),
             read_text(data.get("at_most", "")),
             None if tradeoff is None else _read_tradeoff(tradeoff),
-            data.get("optimality"),
+            _read_figures(data.get("optimality")),
             read_groups(data["groups"]),
             _read_missed(data["missed"]) if data["method"] == "margins" else None,
         )
@@ -313,6 +313,16 @@ class LedgerRecord:
 
 def _read_wholes(values: Any, least: int, most: int = 2**62) -> tuple[int, ...]:
     return tuple(read_whole(value, least, most) for value in values)
+
+
+def _read_figures(values: Any) -> dict[str, float] | None:
+    return None if values is None else {**values}
+
+
+def _read_unbiased(values: Any) -> dict[str, Any] | None:
+    if values is None:
+        return None
+    return {**values, "column": read_text(values["column"]), "variance": float(values["variance"])}
 
 
 def _read_missed(values: Any) -> tuple[int, ...]:

@@ -233,7 +233,7 @@ def estimate_rows(
         raise UsageError(
             f"The published values of {record.name!r} were fitted to measured sums. Beyond an "
             "upper bound of 1,000, intervals of their single rows are not worked out; those of "
-            "groups are: name them with --by."
+            "groups are: name them with 'by'."
         )
     counts, places = np.unique(released.values[free], return_inverse=True)
     each = [released.adder.add(np.array([count]), confidence) for count in counts.tolist()]

@@ -18,6 +18,7 @@ from tallyveil.tables.microdata import place_categories
 from tallyveil.tables.subtotals import find_totals
 from tallyveil.tables.table import Table
 from tallyveil.tables.text import delimiter_hint
+from tallyveil.untrusted import escape_controls
 
 __all__ = [
     "ROW_ORDERS",
@@ -73,8 +74,8 @@ def read_columns(
 ) -> tuple[dict[str, ColumnCounts], Layout]:
     """Every count column of a table that is aggregated already, and how it is published."""
     keep = choose_columns(source, request)
-    source.require_readable((*source.index_names, *keep))
     uppers = {column.name: column.upper for column in request.columns}
+    source.require_publishable(n for n in (*source.index_names, *keep) if n not in uppers)
     counts = {name: read(source, name, upper) for name, upper in uppers.items()}
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public
@@ -139,10 +140,10 @@ def _arrange_categories(
     """
     places, size = place_rows(source, request), len(request.categories)
     words = ROW_ORDERS["categories"]
-    if set(keep) - set(counts) == set(request.by):
+    if {*source.index_names, *keep} - set(counts) == set(request.by):
         uppers = {column.name: column.upper for column in request.columns}
         filled = {name: c.collect(places, size, uppers[name]) for name, c in counts.items()}
-        return filled, Layout(keep, words, grouped=True)
+        return filled, Layout((*request.by, *filled), words, grouped=True)
     if request.other is not None:
         raise UsageError(
             "Rows of several categories cannot share a cell while other columns are released: "
@@ -172,35 +173,32 @@ def _require_no_totals(totals: Totals, request: Request, public: Sequence[str]) 
         total, levels = totals[name]
         if total is not None or levels > 1:
             often *= max(levels, 2)
-            what = f"a row called {total!r}" if total else "labels that are parts of others"
+            what = f"a row labelled {total!r}" if total else "labels that are parts of others"
             reason = reason or f"Column {name!r} has {what}"
     if often <= request.unit.contributions or request.allow_totals:
         return
+    times = "twice" if often == 2 else f"{often} times"
     raise TableError(
-        f"{reason}: if such a row repeats others, everybody in it is counted {often} times or "
-        f"more. Leave such rows out (readers can add up the others), use unit.contributions={often}"
-        ", or counts.allow_totals=True if nobody is counted twice."
+        f"{reason}, which may count everyone {times}. Remove it (release totals with 'hierarchy'), "
+        f"use unit.contributions={often}, or counts.allow_totals=True if nobody is counted twice."
     )
 
 
 def _unnamed_columns(names: Sequence[str]) -> TableError:
     return TableError(
-        f"Name the public columns to release, such as keep={names[0]!r}, or release all with "
-        f"keep='all'. The columns are: {_list_names(names)}."
+        f"Name the public columns to release with 'keep' ({_list_names(names)}), or use keep='all'."
     )
 
 
 def _no_such_column(name: str, source: Table, hint: str = "") -> TableError:
     if any(NUMBER.fullmatch(other.strip()) for other in source.names):
         return TableError(
-            f"There is no column {name!r}. The names are not shown, because some are numbers: "
-            "perhaps the file has no line with names at its top. Add one, or see `tallyveil "
-            "inspect`."
+            f"No column named {name!r}. Names are not shown, because some are numbers: perhaps "
+            "the file has no line with names at its top. Add one, or see `tallyveil inspect`."
         )
-    names = _list_names(source.names)
-    return TableError(f"There is no column {name!r}. The columns are: {names}.{hint}")
+    return TableError(f"No column named {name!r}. Columns: {_list_names(source.names)}.{hint}")
 
 
 def _list_names(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:MOST_SHOWN]))
+    shown = escape_controls(", ".join(names[:MOST_SHOWN]))
     return shown + (f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else "")

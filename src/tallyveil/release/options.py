@@ -188,18 +188,7 @@ class Source(Struct, frozen=True):
     @property
     def form(self) -> Form:
         """The same for the readers of tables."""
-        return Form(
-            delimiter=self.delimiter,
-            encoding=self.encoding,
-            sheet=self.sheet_name,
-            skip_rows=self.skiprows,
-            skip_footer=self.skipfooter,
-            comment=self.comment,
-            thousands=self.thousands,
-            decimal=self.decimal,
-            missing=self.na_values,
-            query=self.sql,
-        )
+        return Form(**{name: getattr(self, name) for name in self.__struct_fields__})
 
 
 class Counts(Struct, frozen=True):
@@ -510,7 +499,7 @@ class ReleaseOptions(Struct, frozen=True):
     output: Output = Output()
     about: About = About()
     dry_run: DryRun = DryRun()
-    out: Any = None
+    out: str | None = None
     ledger: Any = None
     dataset: str | None = None
     entropy: Any = None
@@ -527,7 +516,12 @@ class ReleaseOptions(Struct, frozen=True):
             set_field(self, name, read_names(getattr(self, name), name))
         if self.keep is not None:
             keep = read_names(self.keep, "keep")
+            if KEEP_ALL in keep and len(keep) > 1:
+                raise UsageError("Use keep='all' alone, or name columns with 'keep', not both.")
             set_field(self, "keep", KEEP_ALL if KEEP_ALL in keep else keep)
+        if isinstance(self.out, Path):
+            set_field(self, "out", str(self.out))
+        super().__post_init__()
         if self.dataset is not None:
             require_writable("dataset", [self.dataset])
 

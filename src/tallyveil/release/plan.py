@@ -255,7 +255,11 @@ class ReleasePlan:
             for name, upper in uppers.items()
         }
         more = {name_unbiased(name): fullest[name] for name in fullest if self.request.unbiased}
-        return self.build_table(fullest | more).require_writable()
+        built = self.build_table(fullest | more)
+        size = built.require_writable()
+        if not self.layout.grouped:  # labels are measured once
+            self.source.facts.update(built.facts)
+        return size
 
 
 def open_table(table: Any, options: ReleaseOptions) -> Opened:
@@ -365,8 +369,8 @@ def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
     """The table with its counts read as declared, and how many rows hold a code in their place."""
     counted = [column.name for column in request.columns if column.name in source.names]
     missing = 0
-    if request.form.missing:
-        source, missing = leave_out_missing(source, counted, request.form.missing)
+    if request.form.na_values:
+        source, missing = leave_out_missing(source, counted, request.form.na_values)
         if source.rows == 0:
             raise TableError("Every row has a code for a missing count: nothing is left.")
     return replace(source, form=request.form), missing
@@ -412,7 +416,8 @@ def _find_free(
 ) -> Mask:
     """The rows that are not structural zeros, in the order of the counts."""
     public = [condition.column for rule in request.zeros for condition in rule]
-    hidden = sorted(set(public) - (set(layout.keep) - set(counts)))
+    index = () if layout.grouped else source.index_names
+    hidden = sorted(set(public) - ({*index, *layout.keep} - set(counts)))
     if hidden:
         raise ArgumentError(
             "structural_zeros", "name columns that are published unchanged", hidden[0]

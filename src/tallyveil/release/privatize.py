@@ -9,7 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
-from tallyveil.errors import TallyveilError, UsageError
+from tallyveil.errors import UsageError
 from tallyveil.exact import Epsilon
 from tallyveil.release.methods.base import Method
 from tallyveil.release.methods.ladder import Ladder
@@ -29,7 +29,6 @@ from tallyveil.release.plan import ReleasePlan
 from tallyveil.release.release import Release
 from tallyveil.release.transaction import publish_table
 from tallyveil.release.warnings import list_remarks
-from tallyveil.request.spelling import spell_for_python
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.structs import suggest_key
 
@@ -56,11 +55,7 @@ def names_keys(function: Callable[Parameters, Result]) -> Callable[Parameters, R
             inspect.signature(function).bind(*args, **kwargs)
         except TypeError as problem:
             raise UsageError(f"tv.{function.__name__}: {problem}.") from None
-        try:
-            return function(*args, **kwargs)
-        except TallyveilError as problem:
-            problem.args = (spell_for_python(str(problem)), *problem.args[1:])
-            raise
+        return function(*args, **kwargs)
 
     return call
 
@@ -234,4 +229,4 @@ def _without(given: dict[str, Any], *names: str) -> dict[str, Any]:
 def warn_publisher(plan: ReleasePlan) -> None:
     """Warn the caller before anything is spent."""
     for remark in list_remarks(plan):
-        warnings.warn(spell_for_python(remark), UserWarning, stacklevel=5)
+        warnings.warn(remark, UserWarning, stacklevel=5)

@@ -128,8 +128,8 @@ class InventedRows(Rows):
         kind = table.type_of(name)
         if kind not in NUMBER_TYPES and not self.request.form.writes_numbers:
             raise TableError(
-                f"Column {name!r} must hold a whole number of at least 0 in every row. Its type is "
-                f"{kind}.{HINTS['text']}"
+                f"Count column {name!r} has the type {kind}; counts must be whole numbers of at "
+                f"least 0.{HINTS['text']}"
             )
         return clip_counts(self.invent(table.rows)[name], upper)
 

@@ -25,7 +25,7 @@ from tallyveil.documents.proof_files import ProofFiles
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord, LedgerRecord, LevelRecord
 from tallyveil.documents.table_record import TableRecord
-from tallyveil.errors import UsageError
+from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.release.accuracy import Figures, Outcome
 from tallyveil.release.column import PublishedColumn, describe_unbiased
 from tallyveil.release.folder import Staging, require_new_folder, reserve_folder
@@ -153,6 +153,8 @@ def open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
     if book is None or options.dataset is None:
         missing = "ledger" if book is None else "dataset"
         raise UsageError(f"A ledger and a dataset belong together: give the {missing} as well.")
+    if not isinstance(book, (str, Path, Ledger)):
+        raise ArgumentError("ledger", "be a Ledger, a path or an address", book)
     ledger = book if isinstance(book, Ledger) else Ledger(book)
     ledger.account(options.dataset)  # an unknown dataset is refused before the table is read
     return ledger, options.dataset
@@ -299,7 +301,7 @@ def _describe_table(data: Table, plan: ReleasePlan, records: Sequence[ColumnReco
         request.by if request.microdata else (),
         tuple(str(condition) for condition in request.where),
         request.other or "",
-        request.form.missing,
+        request.form.na_values,
         plan.missing,
         tuple(request.bins.items()),
     )

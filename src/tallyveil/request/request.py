@@ -358,7 +358,7 @@ def _check_columns(options: ReleaseOptions, unnamed: bool) -> None:
             raise ArgumentError(name, "name columns of counts", got=", ".join(columns), hint=hint)
     if taken := sorted(set(method.public_columns) & set(counted)):
         rule = f"name public columns such as regions, not the count column {taken[0]!r}"
-        raise ArgumentError("method", rule)
+        raise ArgumentError(method.name, rule)
     beside = BESIDE if isinstance(method, Hierarchy) else (*BESIDE, MISSED)
     if isinstance(method, (Hierarchy, Margins)):
         added = {f"{name}_{word}" for name in counted or (COUNT_OF_ROWS,) for word in beside}
@@ -373,9 +373,10 @@ def _check_combinations(options: ReleaseOptions, microdata: bool) -> None:
     stated, method = _list_stated(options), options.method
     for key in stated:
         if method.name not in WORKS_WITH.get(key, (method.name,)):
-            names = " or ".join(repr(name) for name in WORKS_WITH[key])
+            *names, last = map(repr, WORKS_WITH[key])
             raise UsageError(
-                f"{key!r} does not go with the method {method.name!r}, only with {names}."
+                f"{key!r} does not go with the method {method.name!r}, only with "
+                f"{', '.join(names)} and {last}."
             )
         for other in EXCLUDES.get(key, ()):
             if other in stated:
@@ -392,13 +393,14 @@ def _check_combinations(options: ReleaseOptions, microdata: bool) -> None:
             raise UsageError(f"{key!r} is for tables of counts: leave it out for microdata.")
     if options.unit.id_column is not None and not microdata:
         raise UsageError("'unit.id_column' is for microdata: name 'by', and leave out 'count'.")
-    if options.microdata.other is not None and options.categories is None:
+    is_listed = options.categories is not None or options.microdata.bins
+    if options.microdata.other is not None and not is_listed:
         raise UsageError("'microdata.other' goes with 'categories': it counts what is not listed.")
     if options.output.format is not None and options.output.format not in FORMATS:
         raise ArgumentError("format", f"be one of: {', '.join(FORMATS)}", options.output.format)
 
 
-def _list_stated(options: ReleaseOptions) -> set[str]:
+def _list_stated(options: ReleaseOptions) -> list[str]:
     """List the keys that differ from their defaults and that the tables above speak of."""
     unit, budget, counts = options.unit, options.budget, options.counts
     stated = {
@@ -417,7 +419,7 @@ def _list_stated(options: ReleaseOptions) -> set[str]:
         "microdata.bins": bool(options.microdata.bins),
         "source.na_values": bool(options.source.na_values),
     }
-    return {key for key, is_stated in stated.items() if is_stated}
+    return [key for key, is_stated in stated.items() if is_stated]
 
 
 def _choose_method(options: ReleaseOptions) -> tuple[Method, str]:
@@ -446,13 +448,13 @@ REASONS: Mapping[str, str] = {
 
 def _check_uppers(options: ReleaseOptions, uppers: tuple[int, ...], method: str) -> None:
     """Refuse upper bounds that the method cannot have."""
-    if NO_UPPER in uppers and method not in OPEN_METHODS:
-        hint = "The methods preserve and geometric need none."
-        raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
     has_delta = options.budget.delta != "0" and options.unit.spread != "distinct_rows"
     if has_delta and max(uppers) > WIDEST_DELTA:
         rule = f"be a number of at most {WIDEST_DELTA:,} when a delta is given"
         raise ArgumentError("upper", rule, hint="Mechanisms with a delta are matrices.")
+    if NO_UPPER in uppers and method not in OPEN_METHODS:
+        hint = "The methods preserve and geometric need none."
+        raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
     require_narrow(uppers, method)
 
 

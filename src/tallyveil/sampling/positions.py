@@ -100,9 +100,14 @@ def released_values(outputs: NDArray[Any], query: Query, kind: np.dtype[Any]) ->
 
 
 def _lie_between(values: NDArray[Any], low: Any, high: Any) -> bool:
-    """Whether all values lie in low..high; read as unsigned, what is too small is too large."""
+    """Whether all values lie in low..high; read as unsigned, what is too small is too large.
+
+    In b bits a negative value v is read as v + 2^b, which is at least 2^(b-1) and so above every
+    value that is not negative: none passes a limit of at most 2^(b-1) - 1.
+    """
     if low == 0 and values.dtype.kind == "i" and values.dtype.isnative:
-        return bool(values.view(f"u{values.dtype.itemsize}").max() <= high)
+        limit = min(high, np.iinfo(values.dtype).max)
+        return bool(values.view(f"u{values.dtype.itemsize}").max() <= limit)
     return bool(values.min() >= low and values.max() <= high)
 
 

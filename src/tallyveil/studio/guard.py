@@ -36,7 +36,7 @@ HEADERS = {
 }
 SAFE = ("GET", "HEAD")
 LONGEST_PATH, LONGEST_QUERY = 300, 300
-NO_KEY = "Open the address that the terminal showed. It works once; start the studio again for one."
+NO_KEY = "Open the address in the terminal. It works once; for a new one, start the studio again."
 
 
 class Guard:
@@ -69,15 +69,15 @@ class Guard:
             await self.app(scope, receive, send_guarded)
 
     def _refuse(self, scope: Scope) -> PlainTextResponse | RedirectResponse | None:
-        """The answer to a request that may not pass, or None."""
-        found = [(name.lower(), value) for name, value in scope["headers"]]
-        headers = {name: value.decode("latin-1") for name, value in found}
-        if sum(name == b"host" for name, _ in found) != 1 or headers[b"host"] not in self.hosts:
+        """Return the answer to a request that may not pass, or None."""
+        sent = [(name.lower(), value) for name, value in scope["headers"]]
+        headers = {name: value.decode("latin-1") for name, value in sent}
+        if sum(name == b"host" for name, _ in sent) != 1 or headers[b"host"] not in self.hosts:
             return PlainTextResponse("This server does not go by that name.", 421)
         if len(scope["raw_path"]) > LONGEST_PATH or len(scope["query_string"]) > LONGEST_QUERY:
             return PlainTextResponse("The address is too long.", 414)
         if not self._is_own(scope["method"], headers):
-            return PlainTextResponse("This comes from another page than the studio's.", 403)
+            return PlainTextResponse("This request does not come from a page of the studio.", 403)
         has_key = self._has_key(headers.get(b"cookie", ""))
         if scope["path"] == "/open" and scope["method"] == "GET":
             return self._open(scope, has_key)
@@ -86,13 +86,13 @@ class Guard:
         return None
 
     def _is_own(self, method: str, headers: dict[bytes, str]) -> bool:
-        """Whether a request comes from our own pages, or only opens one of them."""
+        """Return True if a request comes from our own pages, or only opens one of them."""
         site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
-        own = f"http://{headers[b'host']}"
+        home = f"http://{headers[b'host']}"
         if method in SAFE:
             opens = headers.get(b"sec-fetch-mode", "navigate") == "navigate"
-            return origin in (None, own) and (site in (None, "same-origin", "none") or opens)
-        return origin == own and site in (None, "same-origin")
+            return origin in (None, home) and (site in (None, "same-origin", "none") or opens)
+        return origin == home and site in (None, "same-origin")
 
     def _has_key(self, text: str) -> bool:
         try:
@@ -104,8 +104,8 @@ class Guard:
     def _open(self, scope: Scope, has_key: bool) -> PlainTextResponse | RedirectResponse:
         """Turn the token into a cookie, once."""
         query = scope["query_string"].decode("latin-1")
-        given = parse_qs(query).get("token", [""])[0].encode()
-        if self.token is not None and hmac.compare_digest(given, self.token.encode()):
+        token = parse_qs(query).get("token", [""])[0].encode()
+        if self.token is not None and hmac.compare_digest(token, self.token.encode()):
             self.token = None
             answer = RedirectResponse("/", 303)
             answer.set_cookie(self.cookie, self.key, httponly=True, samesite="strict", path="/")
@@ -114,10 +114,10 @@ class Guard:
 
 
 def _add_headers(message: Message) -> None:
-    """Nothing is kept, framed, sniffed or fetched from elsewhere."""
+    """Add headers so that nothing is stored, framed, sniffed or fetched from elsewhere."""
     present = {name.lower() for name, _ in message["headers"]}
-    given = {**HEADERS, "content-security-policy": PAGE_POLICY}
+    added = {**HEADERS, "content-security-policy": PAGE_POLICY}
     message["headers"] = [
         *message["headers"],
-        *((n.encode(), v.encode()) for n, v in given.items() if n.encode() not in present),
+        *((n.encode(), v.encode()) for n, v in added.items() if n.encode() not in present),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -10,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tallyveil.studio.errors import RefusedError
-from tallyveil.studio.pages_publish import read_confidence
-from tallyveil.studio.state import Studio, read_body
+from tallyveil.release.folder import CHECKSUMS
+from tallyveil.studio.choices import read_field
+from tallyveil.studio.state import Studio, post, read_confidence
 from tallyveil.studio.uploads import MOST_FILES, check_inner_name, find_ending
+from tallyveil.studio.wording import RefusedError
 from tallyveil.untrusted import escape_controls
 
 __all__ = ["check_routes"]
@@ -22,17 +24,17 @@ MOST_BUNDLES = 40
 
 
 def check_routes(studio: Studio) -> list[Route]:
-    """The addresses of the pages that look at releases."""
+    """Return the addresses of the pages that look at releases."""
     pages = _Pages(studio)
     return [
-        Route("/check", pages.check_page),
-        Route("/read", pages.read_page),
-        Route("/bundles", pages.begin, methods=["POST"]),
+        Route("/check", pages.show_check),
+        Route("/read", pages.show_read),
+        post("/bundles", pages.begin),
         Route("/bundles/{bundle}/files", pages.receive, methods=["PUT"]),
-        Route("/bundles/{bundle}/check", pages.check, methods=["POST"]),
-        Route("/bundles/{bundle}/open", pages.open, methods=["POST"]),
-        Route("/bundles/{bundle}/count", pages.count, methods=["POST"]),
-        Route("/bundles/{bundle}/totals", pages.totals, methods=["POST"]),
+        post("/bundles/{bundle}/check", pages.check),
+        post("/bundles/{bundle}/open", pages.open),
+        post("/bundles/{bundle}/count", pages.read_count),
+        post("/bundles/{bundle}/totals", pages.read_totals),
     ]
 
 
@@ -40,24 +42,22 @@ class _Pages:
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
 
-    async def check_page(self, request: Request) -> Response:
+    async def show_check(self, request: Request) -> Response:
         return await self._show(request, "check.html")
 
-    async def read_page(self, request: Request) -> Response:
+    async def show_read(self, request: Request) -> Response:
         return await self._show(request, "read.html")
 
-    async def _show(self, request: Request, name: str) -> Response:
+    async def _show(self, request: Request, template: str) -> Response:
         releases = await self.studio.run(self.studio.list_releases)
         chosen = request.query_params.get("folder", "")
-        chosen = chosen if chosen in releases else ""
-        return await self.studio.show(request, name, releases=releases, chosen=chosen)
+        return await self.studio.show(request, template, releases=releases, chosen=chosen)
 
-    async def begin(self, request: Request) -> Response:
-        """A new bundle: empty, for files to come, or a folder of the studio's own."""
-        given = await read_body(request)
-        if "folder" in given:
+    async def begin(self, request: Request, message: dict[str, Any]) -> Any:
+        """Begin a bundle: empty, for files to come, or a folder of the studio's own."""
+        if "folder" in message:
             releases = await self.studio.run(self.studio.list_releases)
-            place = self.studio.find_in_folder(given["folder"], releases)
+            place = self.studio.find_in_folder(message["folder"], releases)
         else:
             place = self.studio.uploads.new_folder()
         bundles = self.studio.bundles
@@ -67,81 +67,68 @@ class _Pages:
             self.studio.opened.pop(oldest, None)
         for other in bundles.values():
             self.studio.uploads.count(other)  # what was unpacked since
-        key = self.studio.new_key()
+        key = uuid.uuid4().hex
         bundles[key] = place
-        return JSONResponse({"bundle": key})
+        return {"bundle": key}
 
     def _find(self, request: Request) -> Path:
         place = self.studio.bundles.get(request.path_params["bundle"])
         if place is None:
-            raise RefusedError(404, "What was dropped is no longer here. Drop it again.")
+            raise RefusedError(404, "These files are no longer here. Drop them again.")
         return place
 
     async def receive(self, request: Request) -> Response:
-        """One file of a bundle; its name may have folders in it, and stays inside."""
-        place = self._find(request)
-        if not place.is_relative_to(self.studio.uploads.folder):
-            raise RefusedError(409, "A folder of the studio is not changed.")
+        """Receive one file of a bundle; its name may have folders in it, and stays inside."""
+        place, uploads = self._find(request), self.studio.uploads
+        if not place.is_relative_to(uploads.folder):
+            raise RefusedError(409, "This folder is not changed here.")
         if sum(1 for _ in place.rglob("*")) >= MOST_FILES:
             raise RefusedError(413, f"A folder may hold at most {MOST_FILES} files.")
-        name = unquote(request.headers.get("x-name", ""))
-        parts = check_inner_name(name)
-        if name != "SHA256SUMS" and parts[-1] != "SHA256SUMS":
+        parts = check_inner_name(unquote(request.headers.get("x-name", "")))
+        if parts[-1] != CHECKSUMS:
             find_ending(parts[-1])
         target = place.joinpath(*parts)
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if target.exists():
             raise RefusedError(409, "A file of this name was dropped already.")
-        await self.studio.uploads.receive(request.stream().__aiter__(), target)
+        await uploads.receive(request.stream().__aiter__(), target)
         return JSONResponse({"name": escape_controls(parts[-1])})
 
-    async def check(self, request: Request) -> Response:
-        given, place = await read_body(request), self._find(request)
-        dataset = given.get("dataset")
-        if dataset is not None and not isinstance(dataset, str):
-            raise RefusedError(400, "The dataset cannot be read.")
-        asked = {"folder": str(place), "room": self.studio.uploads.room}
-        asked |= {"ledger": self.studio.ledger, "dataset": dataset}
-        job = self.studio.jobs.start("check", asked)
-        return JSONResponse({"job": job.id})
+    async def check(self, request: Request, message: dict[str, Any]) -> Any:
+        place = self._find(request)
+        dataset = read_field(message, "dataset", str | None)
+        arguments = {"folder": str(place), "room": self.studio.uploads.room}
+        arguments |= {"ledger": self.studio.ledger, "dataset": dataset}
+        return {"job": self.studio.jobs.start("check", arguments).id}
 
-    async def open(self, request: Request) -> Response:
-        level = (await read_body(request)).get("level", "")
-        key, place = request.path_params["bundle"], self._find(request)
-        asked = {"folder": str(place), "room": self.studio.uploads.room, "level": str(level)}
-        seen = await self.studio.ask(request, "read_release", **asked)
-        self.studio.opened[key] = seen.pop("folder")
-        return JSONResponse(seen)
+    async def open(self, request: Request, message: dict[str, Any]) -> Any:
+        facts = await self.studio.ask(
+            request,
+            "read_release",
+            folder=str(self._find(request)),
+            room=self.studio.uploads.room,
+            level=read_field(message, "level", str, ""),
+        )
+        self.studio.opened[request.path_params["bundle"]] = facts.pop("folder")
+        return facts
 
-    def _opened(self, request: Request) -> str:
-        self._find(request)
-        place = self.studio.opened.get(request.path_params["bundle"])
-        if place is None:
-            raise RefusedError(409, "Open the release first.")
-        return place
+    async def read_count(self, request: Request, message: dict[str, Any]) -> Any:
+        released = read_field(message, "released", float)
+        return await self._ask(request, message, "read_count", released=released)
 
-    async def count(self, request: Request) -> Response:
-        given, folder = await read_body(request), self._opened(request)
-        released = given.get("released")
-        if isinstance(released, bool) or not isinstance(released, (int, float)):
-            raise RefusedError(400, "'released' must be a number.")
-        return await self._ask(request, given, "read_count", folder, released=released)
-
-    async def totals(self, request: Request) -> Response:
-        given, folder = await read_body(request), self._opened(request)
-        by = given.get("by", [])
-        if not isinstance(by, list) or not all(isinstance(name, str) for name in by):
-            raise RefusedError(400, "'by' must name columns.")
-        return await self._ask(request, given, "read_totals", folder, by=by)
+    async def read_totals(self, request: Request, message: dict[str, Any]) -> Any:
+        by = read_field(message, "by", list[str], [])
+        return await self._ask(request, message, "read_totals", by=by)
 
     async def _ask(
-        self, request: Request, given: dict[str, Any], name: str, folder: str, **more: Any
-    ) -> Response:
-        column = given.get("column")
-        if not isinstance(column, str):
-            raise RefusedError(400, "'column' must name a column.")
-        confidence = read_confidence(given)
-        found = await self.studio.ask(
-            request, name, folder=folder, column=column, confidence=confidence, **more
+        self, request: Request, message: dict[str, Any], task: str, **arguments: Any
+    ) -> Any:
+        """Ask something about a column of a release that was opened."""
+        self._find(request)
+        folder = self.studio.opened.get(request.path_params["bundle"])
+        if folder is None:
+            raise RefusedError(409, "Open the release first.")
+        arguments |= {"column": read_field(message, "column", str), "folder": folder}
+        return await self.studio.ask(
+            request, task, confidence=read_confidence(message), **arguments
         )
-        return JSONResponse(found)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from tallyveil.studio.choices import LOSSES, SENTENCES
-from tallyveil.studio.errors import RefusedError
-from tallyveil.studio.state import Studio, read_body
+from tallyveil.studio.choices import read_field
+from tallyveil.studio.state import Answer, Studio, post
+from tallyveil.studio.wording import LOSSES, SENTENCES, RefusedError
 
 __all__ = ["design_routes"]
 
@@ -25,7 +25,7 @@ LESSONS = {
     ),
     "solvers": (
         "Why solvers' matrices are not private",
-        "A zero beside a positive probability gives a person away for certain.",
+        "A zero next to a positive probability can reveal a person with certainty.",
     ),
     "distribution": (
         "Keeping a distribution",
@@ -33,7 +33,7 @@ LESSONS = {
     ),
     "levels": (
         "Several levels and collusion",
-        "Readers trusted differently put their copies together. What do they learn?",
+        "Readers who are trusted differently combine their copies. What do they learn?",
     ),
     "composition": (
         "Releases add up",
@@ -43,16 +43,16 @@ LESSONS = {
 
 
 def design_routes(studio: Studio) -> list[Route]:
-    """The addresses of the pages about mechanisms."""
+    """Return the addresses of the pages about mechanisms."""
     pages = _Pages(studio)
     return [
-        Route("/design", pages.design_page),
-        Route("/design/solve", pages.solve, methods=["POST"]),
-        Route("/design/prices", pages.prices, methods=["POST"]),
-        Route("/design/certify", pages.certify, methods=["POST"]),
-        Route("/learn", pages.learn_page),
-        Route("/learn/{lesson}", pages.lesson_page),
-        Route("/learn/{lesson}/answer", pages.answer, methods=["POST"]),
+        Route("/design", pages.show_design),
+        post("/design/solve", pages.ask("solve")),
+        post("/design/prices", pages.ask("find_prices")),
+        post("/design/certify", pages.ask("certify_design")),
+        Route("/learn", pages.show_lessons),
+        Route("/learn/{lesson}", pages.show_lesson),
+        post("/learn/{lesson}/answer", pages.answer),
     ]
 
 
@@ -60,40 +60,39 @@ class _Pages:
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
 
-    async def design_page(self, request: Request) -> Response:
+    async def show_design(self, request: Request) -> Response:
         return await self.studio.show(request, "design.html", sentences=SENTENCES, losses=LOSSES)
 
-    async def solve(self, request: Request) -> Response:
-        return JSONResponse(await self._ask(request, "solve"))
+    def ask(self, task: str) -> Answer:
+        """Return what answers a question about a design by a worker's task."""
 
-    async def prices(self, request: Request) -> Response:
-        return JSONResponse(await self._ask(request, "find_prices"))
+        async def answer(request: Request, message: dict[str, Any]) -> Any:
+            return await self.studio.ask(request, task, message=message)
 
-    async def certify(self, request: Request) -> Response:
-        return JSONResponse(await self._ask(request, "certify_design"))
+        return answer
 
-    async def _ask(self, request: Request, name: str) -> Any:
-        return await self.studio.ask(request, name, asked=await read_body(request))
-
-    async def learn_page(self, request: Request) -> Response:
+    async def show_lessons(self, request: Request) -> Response:
         return await self.studio.show(request, "learn.html", lessons=LESSONS)
 
-    async def lesson_page(self, request: Request) -> Response:
-        lesson = request.path_params["lesson"]
+    async def show_lesson(self, request: Request) -> Response:
+        lesson, names = request.path_params["lesson"], [*LESSONS, None]
         if lesson not in LESSONS:
             raise RefusedError(404, "There is no such page.")
-        names = list(LESSONS)
-        at = names.index(lesson)
-        following = names[at + 1] if at + 1 < len(names) else None
+        number = names.index(lesson) + 1
         return await self.studio.show(
-            request, "lesson.html", lesson=lesson, lessons=LESSONS, following=following, at=at + 1
+            request,
+            "lesson.html",
+            lesson=lesson,
+            lessons=LESSONS,
+            following=names[number],
+            number=number,
         )
 
-    async def answer(self, request: Request) -> Response:
-        given = await read_body(request)
-        epsilon, at = given.get("epsilon", "1"), given.get("at", 0)
-        if not isinstance(epsilon, str) or type(at) is not int:
-            raise RefusedError(400, "The sliders cannot be read.")
-        lesson = request.path_params["lesson"]
-        found = await self.studio.ask(request, "learn", lesson=lesson, epsilon=epsilon, at=at)
-        return JSONResponse(found)
+    async def answer(self, request: Request, message: dict[str, Any]) -> Any:
+        return await self.studio.ask(
+            request,
+            "learn",
+            lesson=request.path_params["lesson"],
+            epsilon=read_field(message, "epsilon", str, "1"),
+            count=read_field(message, "at", int, 0),
+        )

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from tallyveil.budget.entries import shown_rational
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
 from tallyveil.passwords import hide_passwords
-from tallyveil.studio.choices import check_folder_name
-from tallyveil.studio.errors import RefusedError
-from tallyveil.studio.state import Studio, read_body
+from tallyveil.studio.choices import check_folder_name, read_field
+from tallyveil.studio.state import Studio, post
+from tallyveil.studio.wording import RefusedError
 
 __all__ = ["ledger_routes"]
 
 MOST_ENTRIES = 300
+Dataset = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
 def ledger_routes(studio: Studio) -> list[Route]:
-    """The addresses of the ledger's page."""
+    """Return the addresses of the ledger's page."""
     pages = _Pages(studio)
     return [
         Route("/ledger", pages.show),
-        Route("/ledger/create", pages.create, methods=["POST"]),
-        Route("/ledger/open", pages.open, methods=["POST"]),
-        Route("/ledger/verify", pages.verify, methods=["POST"]),
+        post("/ledger/create", pages.create),
+        post("/ledger/open", pages.open),
+        post("/ledger/verify", pages.verify),
     ]
 
 
@@ -37,11 +39,11 @@ class _Pages:
         self.studio = studio
 
     async def show(self, request: Request) -> Response:
-        entries = await self.studio.run(self._history)
+        entries = await self.studio.run(self._list_entries)
         name = hide_passwords(self.studio.ledger or "")
         return await self.studio.show(request, "ledger.html", entries=entries, ledger=name)
 
-    def _history(self) -> list[dict[str, Any]]:
+    def _list_entries(self) -> list[dict[str, Any]]:
         if self.studio.ledger is None:
             return []
         try:
@@ -61,38 +63,31 @@ class _Pages:
             for entry in reversed(entries[-MOST_ENTRIES:])
         ]
 
-    async def create(self, request: Request) -> Response:
-        """A new ledger in the studio's folder, where none is open."""
-        given = await read_body(request)
+    async def create(self, request: Request, message: dict[str, Any]) -> Any:
+        """Create a ledger in the studio's folder, where none is open."""
         if self.studio.ledger is not None:
             raise RefusedError(409, "A ledger is open already.")
-        name = check_folder_name(given.get("name"))
-        place = self.studio.folder / (name if name.endswith(".db") else f"{name}.db")
-        await self.studio.run(Ledger.create, place)
-        self.studio.ledger = str(place)
-        return JSONResponse({"next": "/ledger"})
+        name = check_folder_name(message.get("name"))
+        file = self.studio.folder / (name if name.endswith(".db") else f"{name}.db")
+        await self.studio.run(Ledger.create, file)
+        self.studio.ledger = str(file)
+        return {"next": "/ledger"}
 
-    async def open(self, request: Request) -> Response:
-        """Give a dataset its total budget, once."""
-        given = await read_body(request)
-        dataset, epsilon = given.get("dataset"), given.get("epsilon")
-        if not isinstance(dataset, str) or not dataset or len(dataset) > 200:
-            raise RefusedError(400, "Name the dataset.")
-        if not isinstance(epsilon, str):
-            raise RefusedError(400, "'epsilon' must be a number.")
-        await self.studio.run(self._book().open, dataset, epsilon)
-        return JSONResponse({"next": "/ledger"})
+    async def open(self, request: Request, message: dict[str, Any]) -> Any:
+        """Set a dataset's total budget, once."""
+        dataset = read_field(message, "dataset", Dataset)
+        await self.studio.run(self._find().open, dataset, read_field(message, "epsilon", str))
+        return {"next": "/ledger"}
 
-    async def verify(self, request: Request) -> Response:
-        await read_body(request)
+    async def verify(self, request: Request, message: dict[str, Any]) -> Any:
         try:
-            length, digest = await self.studio.run(self._book().verify)
+            length, digest = await self.studio.run(self._find().verify)
         except LedgerError as problem:
-            return JSONResponse({"ok": False, "detail": str(problem)})
-        detail = f"{length:,} entries, every one as it was written. Last digest {digest}"
-        return JSONResponse({"ok": True, "detail": detail})
+            return {"ok": False, "detail": str(problem)}
+        detail = f"{length:,} entries, all of them unchanged. Last digest {digest}"
+        return {"ok": True, "detail": detail}
 
-    def _book(self) -> Ledger:
+    def _find(self) -> Ledger:
         if self.studio.ledger is None:
             raise RefusedError(409, "No ledger is open.")
         return Ledger(self.studio.ledger)

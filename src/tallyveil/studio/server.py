@@ -33,14 +33,14 @@ from xstatic.pkg.d3 import BASE_DIR as CHARTS
 
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import TallyveilError, UsageError
-from tallyveil.studio.errors import RefusedError, describe_problem
 from tallyveil.studio.guard import Guard
 from tallyveil.studio.pages_check import check_routes
 from tallyveil.studio.pages_design import design_routes
 from tallyveil.studio.pages_ledger import ledger_routes
 from tallyveil.studio.pages_publish import publish_routes
-from tallyveil.studio.state import Studio, read_body
+from tallyveil.studio.state import Studio, post
 from tallyveil.studio.uploads import Uploads
+from tallyveil.studio.wording import RefusedError, describe_problem
 from tallyveil.studio.workers import EndedError, Workers
 
 __all__ = ["build_app", "make_studio", "run_studio"]
@@ -51,7 +51,7 @@ SILENCE = 10.0
 
 
 def make_studio(folder: Path, ledger: str | None, uploads: Uploads | None = None) -> Studio:
-    """The state of a new run; what it needs must be there."""
+    """Make the state of a new run; what it needs must be there."""
     if not folder.is_dir():
         raise UsageError(f"There is no folder {str(folder)!r}.")
     if ledger is not None:
@@ -61,26 +61,24 @@ def make_studio(folder: Path, ledger: str | None, uploads: Uploads | None = None
 
 
 def build_app(studio: Studio, port: int) -> Guard:
-    """The whole application; the guard stands around everything."""
+    """Build the whole application, with the guard around everything."""
 
-    async def start(request: Request) -> Response:
+    async def show_start(request: Request) -> Response:
         releases = await studio.run(studio.list_releases)
         return await studio.show(request, "start.html", releases=releases)
 
-    async def budget(request: Request) -> Response:
+    async def read_budget(request: Request) -> Response:
         return JSONResponse(await studio.run(studio.read_budget))
 
-    async def charts(request: Request) -> Response:
+    async def send_charts(request: Request) -> Response:
         return FileResponse(Path(CHARTS, "d3.js"), media_type="text/javascript")
 
     async def refuse(request: Request, problem: Exception) -> Response:
-        status = problem.status if isinstance(problem, RefusedError) else 500
-        if isinstance(problem, HTTPException):
+        status, sentence = 422, describe_problem(problem)
+        if isinstance(problem, RefusedError):
+            status = problem.status
+        elif isinstance(problem, HTTPException):
             status, sentence = problem.status_code, "There is no such page."
-        elif isinstance(problem, TallyveilError):
-            status, sentence = 422, describe_problem(problem)
-        else:
-            sentence = describe_problem(problem)
         if "text/html" in request.headers.get("accept", ""):
             page = await studio.show(request, "error.html", sentence=sentence)
             page.status_code = status
@@ -89,16 +87,16 @@ def build_app(studio: Studio, port: int) -> Guard:
 
     @asynccontextmanager
     async def live(app: Starlette) -> AsyncIterator[None]:
-        threading.Thread(target=_warm, args=(studio,), daemon=True).start()
+        threading.Thread(target=_warm_up, args=(studio,), daemon=True).start()
         yield
         studio.close()
 
     static = Mount("/static", StaticFiles(directory=Path(__file__).with_name("static")))
     app = Starlette(
         routes=[
-            Route("/", start),
-            Route("/budget", budget),
-            Route("/library/d3.js", charts),
+            Route("/", show_start),
+            Route("/budget", read_budget),
+            Route("/library/d3.js", send_charts),
             *publish_routes(studio),
             *_progress_routes(studio),
             *check_routes(studio),
@@ -106,22 +104,26 @@ def build_app(studio: Studio, port: int) -> Guard:
             *ledger_routes(studio),
             static,
         ],
-        exception_handlers={RefusedError: refuse, TallyveilError: refuse, HTTPException: refuse},
+        exception_handlers={
+            RefusedError: refuse,
+            TallyveilError: refuse,
+            HTTPException: refuse,
+            Exception: _fail,
+        },
         lifespan=live,
     )
-    app.add_exception_handler(Exception, _break)
     return Guard(app, port)
 
 
-def _warm(studio: Studio) -> None:
-    """What the first pages need, while the browser opens."""
+def _warm_up(studio: Studio) -> None:
+    """Load what the first pages need, while the browser opens."""
     with suppress(EndedError):  # closed before it was open
         studio.workers.warm()
         studio.list_releases()
 
 
-async def _break(request: Request, problem: Exception) -> Response:
-    """What was not expected: only its kind is named, since its text may hold anything."""
+async def _fail(request: Request, problem: Exception) -> Response:
+    """Name only the kind of an unexpected error, since its text may hold anything."""
     return PlainTextResponse(describe_problem(problem), 500)
 
 
@@ -140,12 +142,12 @@ class _Server(uvicorn.Server):
     def _hang_up(self) -> None:
         """Close connections on which nothing was asked in time, so that they keep nobody out."""
         now = time.monotonic()
-        known = cast("set[Any]", self.server_state.connections)
-        idle = [one for one in known if one.cycle is None or one.cycle.response_complete]
-        self._silent = {one: self._silent.get(one, now) for one in idle}
-        for one, since in self._silent.items():
+        lines = cast("set[Any]", self.server_state.connections)
+        idle = [line for line in lines if line.cycle is None or line.cycle.response_complete]
+        self._silent = {line: self._silent.get(line, now) for line in idle}
+        for line, since in self._silent.items():
             if now - since > SILENCE:
-                one.transport.close()
+                line.transport.close()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -207,49 +209,42 @@ def run_studio(
 
 
 def _progress_routes(studio: Studio) -> list[Route]:
-    """The addresses under which pages follow jobs and questions."""
-    pages = _Progress(studio)
+    """Return the addresses under which pages follow jobs and questions."""
+
+    async def follow_job(request: Request) -> Response:
+        job = studio.jobs.find(request.path_params["job"])
+        return _send_changes(job.to_dict, lambda state: state["state"] != "running")
+
+    async def cancel_job(request: Request, message: dict[str, Any]) -> Any:
+        return {"cancelled": studio.jobs.find(request.path_params["job"]).cancel()}
+
+    async def follow_question(request: Request) -> Response:
+        """Send the stages of a question, until it is answered; to give it up is to hang up."""
+        name = request.path_params["name"]
+        return _send_changes(
+            lambda: {"stage": studio.stages.get(name, "")}, lambda state: not state["stage"]
+        )
+
     return [
-        Route("/jobs/{job}/events", pages.follow_job),
-        Route("/jobs/{job}/cancel", pages.cancel_job, methods=["POST"]),
-        Route("/questions/{name}/events", pages.follow_question),
+        Route("/jobs/{job}/events", follow_job),
+        post("/jobs/{job}/cancel", cancel_job),
+        Route("/questions/{name}/events", follow_question),
     ]
 
 
-class _Progress:
-    def __init__(self, studio: Studio) -> None:
-        self.studio = studio
-
-    async def follow_job(self, request: Request) -> Response:
-        job = self.studio.jobs.find(request.path_params["job"])
-        return _tell(job.to_dict, lambda now: now["state"] != "running")
-
-    async def cancel_job(self, request: Request) -> Response:
-        await read_body(request)
-        job = self.studio.jobs.find(request.path_params["job"])
-        return JSONResponse({"cancelled": job.cancel()})
-
-    async def follow_question(self, request: Request) -> Response:
-        """The stages of a question, until it is answered; giving it up is hanging up."""
-        name = request.path_params["name"]
-        return _tell(
-            lambda: {"stage": self.studio.stages.get(name, "")}, lambda now: not now["stage"]
-        )
-
-
-def _tell(
+def _send_changes(
     look: Callable[[], dict[str, Any]], is_last: Callable[[dict[str, Any]], bool]
 ) -> StreamingResponse:
-    """Send what is seen whenever it changes, and the last of it; then the line is closed."""
+    """Send a state whenever it changes, and the last one; then the line is closed."""
 
     async def stream() -> AsyncIterator[str]:
-        last = None
+        before = None
         while True:
-            now = look()  # one look: what is told last is the state it ended in
-            if now != last:
-                last = now
-                yield f"data: {json.dumps(now, allow_nan=False)}\n\n"
-            if is_last(now):
+            state = look()  # one look, so that the last state sent is the one it ended in
+            if state != before:
+                before = state
+                yield f"data: {json.dumps(state, allow_nan=False)}\n\n"
+            if is_last(state):
                 return
             await asyncio.sleep(0.1)
 

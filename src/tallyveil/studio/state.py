@@ -8,30 +8,37 @@ import json
 import re
 import threading
 import uuid
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 from starlette.templating import Jinja2Templates
 
 from tallyveil.budget.accounting import Account
 from tallyveil.budget.entries import shown_rational
 from tallyveil.budget.ledger import Ledger
+from tallyveil.documents.files import RECEIPT
 from tallyveil.errors import LedgerError
-from tallyveil.studio.choices import Place
-from tallyveil.studio.errors import RefusedError
+from tallyveil.release.folder import CHECKSUMS
+from tallyveil.studio.choices import Place, read_field
 from tallyveil.studio.uploads import TABLE_ENDINGS, Uploads
+from tallyveil.studio.wording import TITLES, VALUES, RefusedError
 from tallyveil.studio.workers import EndedError, Job, Jobs, Worker, Workers
+from tallyveil.tables.text import split_packing
 from tallyveil.untrusted import escape_controls, parse_json
 
-__all__ = ["Draft", "Drafts", "Studio", "read_body"]
+__all__ = ["Answer", "Draft", "Drafts", "Studio", "post", "read_confidence"]
 
 MOST_DRAFTS = 60
+Confidence = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 
 
 @dataclass
@@ -42,13 +49,13 @@ class Draft:
     reloaded, gone back to or in two tabs, it is the same until a release was made or failed.
     """
 
-    shown: str
+    name: str
     table: Path
     private: Path
-    kind: str
-    rows: int
-    columns: list[dict[str, str]]
     invented: bool = False
+    kind: str = ""
+    rows: int = 0
+    columns: list[dict[str, str]] = field(default_factory=list)
     choices: dict[str, Any] = field(default_factory=dict)
     dataset: str | None = None
     out: str = ""
@@ -57,14 +64,14 @@ class Draft:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     request: str = field(default_factory=lambda: str(uuid.uuid4()))
     cost: Fraction | None = None
-    """What the plan that was looked at last would cost; None before, and once it was paid."""
+    """The cost of the plan that was previewed last; None before, and once it was paid."""
 
     job: Job | None = None
     guard: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the table."""
+        """The names of the table's columns."""
         return tuple(column["name"] for column in self.columns)
 
     @property
@@ -74,20 +81,34 @@ class Draft:
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
     def place(self, ledger: str | None, folder: Path | None = None) -> Place:
-        """Where everything is, for a preview or, with a folder, for the release."""
-        dataset = self.dataset if folder is not None else None
-        out = None if folder is None else str(folder / self.out)
-        report = f"{out} CONFIDENTIAL.html" if out and self.report else None
-        paid = ledger if dataset else None
-        made = None if self.mechanism is None else str(self.mechanism)
-        private = str(self.private)
-        return Place(str(self.table), private, self.names, out, paid, dataset, made, report)
+        """Say where everything is, for a preview or, with a folder, for the release."""
+        mechanism = None if self.mechanism is None else str(self.mechanism)
+        place = Place(str(self.table), str(self.private), self.names, mechanism=mechanism)
+        if folder is None:
+            return place
+        out = str(folder / self.out)
+        return replace(
+            place,
+            out=out,
+            ledger=ledger if self.dataset else None,
+            dataset=self.dataset,
+            report=f"{out} CONFIDENTIAL.html" if self.report else None,
+        )
+
+    @property
+    def is_running(self) -> bool:
+        """Return True while the release is being made."""
+        return self.job is not None and self.job.state == "running"
+
+    def require_idle(self) -> None:
+        """Refuse to change a draft whose release is being made."""
+        if self.is_running:
+            raise RefusedError(409, "A release is being made.")
 
     def renew(self) -> None:
         """Begin another release of the same table, which is another debit."""
         with self.guard:
-            if self.job is not None and self.job.state == "running":
-                raise RefusedError(409, "A release is being made.")
+            self.require_idle()
             self.job, self.request, self.out, self.cost = None, str(uuid.uuid4()), "", None
 
 
@@ -96,41 +117,36 @@ class Drafts:
 
     def __init__(self, uploads: Uploads) -> None:
         self.uploads = uploads
-        self._known: dict[str, Draft] = {}
+        self._drafts: dict[str, Draft] = {}
         self._guard = threading.Lock()
 
-    def add(self, draft: Draft) -> Draft:
-        """Keep a draft."""
+    def add(self, draft: Draft) -> None:
+        """Add a draft."""
         with self._guard:
-            idle = [d for d in self._known.values() if d.job is None or d.job.state != "running"]
-            if len(self._known) >= MOST_DRAFTS and idle:
+            idle = [draft for draft in self._drafts.values() if not draft.is_running]
+            if len(self._drafts) >= MOST_DRAFTS and idle:
                 self._drop(idle[0])
-            self._known[draft.id] = draft
-        return draft
+            self._drafts[draft.id] = draft
 
     def find(self, key: str) -> Draft:
-        """The draft of this name, or a refusal."""
-        draft = self._known.get(key)
-        if draft is None:
-            raise RefusedError(
-                404, "There is no such table here any more. Start again from Publish."
-            )
-        return draft
+        """Return the draft of this name, or refuse."""
+        if key not in self._drafts:
+            raise RefusedError(404, "This table is no longer open. Start again from Publish.")
+        return self._drafts[key]
 
-    def knows(self, draft: Draft) -> bool:
-        """Whether a draft is still here."""
-        return self._known.get(draft.id) is draft
+    def has(self, draft: Draft) -> bool:
+        """Return True if a draft is still here."""
+        return draft.id in self._drafts
 
     def remove(self, key: str) -> None:
         """Forget a draft and delete what was uploaded for it."""
         draft = self.find(key)
-        if draft.job is not None and draft.job.state == "running":
-            raise RefusedError(409, "A release is being made.")
+        draft.require_idle()
         with self._guard:
             self._drop(draft)
 
     def _drop(self, draft: Draft) -> None:
-        self._known.pop(draft.id, None)
+        self._drafts.pop(draft.id, None)
         self.uploads.remove(draft.private)
 
 
@@ -141,6 +157,8 @@ PATIENCE = 120.0
 MOST_LISTED = 200
 WATCHED = re.compile("[0-9a-f]{32}")
 """The name under which a browser watches a question."""
+
+Answer = Callable[[Request, dict[str, Any]], Awaitable[Any]]
 
 
 @dataclass
@@ -157,13 +175,13 @@ class Studio:
     """Releases that are looked at, by their random names."""
 
     opened: dict[str, str] = field(default_factory=dict)
-    """Where each of those that are read has its receipt."""
+    """Folders with the receipts of the releases that are read."""
 
     stages: dict[str, str] = field(default_factory=dict)
-    """How far questions are, by the random names under which their browsers watch them."""
+    """Stages of questions, by the random names under which browsers watch them."""
 
     current: Draft | None = None
-    """The release in the making that was planned last."""
+    """The release that was planned last."""
 
     templates: Jinja2Templates = field(init=False)
 
@@ -171,117 +189,111 @@ class Studio:
         self.jobs, self.drafts = Jobs(self.workers), Drafts(self.uploads)
         self.templates = Jinja2Templates(Path(__file__).with_name("templates"))
         self.templates.env.filters |= {"plain": escape_controls}
+        self.templates.env.globals |= {"titles": TITLES, "words": VALUES}
         self._threads = ThreadPoolExecutor(64, thread_name_prefix="studio")
 
-    async def run(self, work: Any, *given: Any) -> Any:
-        """Run something that waits, such as a look at the ledger, beside the event loop."""
+    async def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Run something that waits, such as a look at the ledger, outside the event loop."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, partial(work, *given))
+        return await loop.run_in_executor(self._threads, partial(work, *arguments))
 
-    async def ask(self, request: Request | None, name: str, **given: Any) -> Any:
+    async def ask(self, request: Request | None, task: str, **arguments: Any) -> Any:
         """Put a question to a worker; given up when it takes too long or nobody waits for it."""
-        held: list[Worker] = []
+        workers: list[Worker] = []
         loop = asyncio.get_running_loop()
-        watched = "" if request is None else request.headers.get("x-watch", "")
+        name = "" if request is None else request.headers.get("x-watch", "")
 
         def say(stage: str) -> None:
-            if WATCHED.fullmatch(watched):
-                self.stages[watched] = stage
+            if WATCHED.fullmatch(name):
+                self.stages[name] = stage
 
         say("waiting for its turn")
-        call = partial(self.workers.call, name, given, held.append, say)
-        task = asyncio.ensure_future(loop.run_in_executor(self._threads, call))
+        call = partial(self.workers.call, task, arguments, workers.append, say)
+        answer = asyncio.ensure_future(loop.run_in_executor(self._threads, call))
         try:
             start = loop.time()
-            while not (await asyncio.wait({task}, timeout=0.5))[0]:
+            while not (await asyncio.wait({answer}, timeout=0.5))[0]:
                 late = loop.time() - start > PATIENCE
                 if late or (request is not None and await request.is_disconnected()):
-                    for worker in held:
+                    for worker in workers:
                         worker.end()
-                    task.add_done_callback(lambda done: done.exception())
+                    answer.add_done_callback(lambda done: done.exception())
                     raise RefusedError(504, "This took too long and was given up.")
-            return task.result()
+            return answer.result()
         except EndedError:
             raise RefusedError(503, "The work ended before it was done. Try again.") from None
         finally:
-            self.stages.pop(watched, None)
+            self.stages.pop(name, None)
 
-    async def show(self, request: Request, name: str, **known: Any) -> HTMLResponse:
-        """A page, with the budget on top and what the plan at hand would leave of it."""
-        plan = known.get("draft") or self.current
-        if plan is not None and (plan.cost is None or not self.drafts.knows(plan)):
+    async def show(self, request: Request, template: str, **values: Any) -> HTMLResponse:
+        """Show a page, with the budget on top and what the plan at hand would leave of it."""
+        plan = values.get("draft") or self.current
+        if plan is not None and (plan.cost is None or not self.drafts.has(plan)):
             plan = None
-        known |= {"budget": await self.run(self.read_budget, plan), "folder": str(self.folder)}
-        known["planned"] = plan
-        return self.templates.TemplateResponse(request, name, known)
+        values |= {"budget": await self.run(self.read_budget, plan), "folder": str(self.folder)}
+        return self.templates.TemplateResponse(request, template, {**values, "planned": plan})
 
     def read_budget(self, plan: Draft | None = None) -> dict[str, Any]:
-        """Where every dataset of the ledger stands, and what a plan would leave of it.
+        """Return the account of every dataset, and what a plan would leave of it.
 
         The one that was chosen to pay comes first, and then it is the only one that pays.
         """
+        budget: dict[str, Any] = {"open": self.ledger is not None, "accounts": [], "problem": ""}
         if self.ledger is None:
-            return {"open": False, "accounts": [], "problem": ""}
+            return budget
         try:
             accounts = Ledger(self.ledger).accounts()
         except LedgerError as problem:
-            return {"open": True, "accounts": [], "problem": str(problem)}
-        cost, payer = (None, None) if plan is None else (plan.cost, plan.dataset)
-        shown = [
-            account.to_dict()
-            | {
-                "total": shown_rational(account.epsilon),
-                "spent": shown_rational(account.spent_epsilon),
-                "left": shown_rational(account.remaining_epsilon),
-                "share": float(account.spent_epsilon / account.epsilon),
-                "after": ""
-                if cost is None or account.closed or payer not in (None, account.dataset)
-                else _leave(account, cost),
-            }
-            for account in sorted(accounts, key=lambda account: account.dataset != payer)
-        ]
-        return {"open": True, "accounts": shown, "problem": ""}
-
-    def new_key(self) -> str:
-        """A random name."""
-        return uuid.uuid4().hex
+            return budget | {"problem": str(problem)}
+        payer = None if plan is None else plan.dataset
+        accounts.sort(key=lambda account: account.dataset != payer)
+        return budget | {"accounts": [_describe_account(account, plan) for account in accounts]}
 
     def list_tables(self) -> list[str]:
-        """Names of the tables in the studio's folder."""
-        found = (p for p in self.folder.iterdir() if p.suffix.lower() in TABLE_ENDINGS)
-        plain = sorted(p.name for p in found if p.is_file() and not p.name.startswith("."))
-        return plain[:MOST_LISTED]
+        """List the tables in the studio's folder."""
+        files = (file for file in self.folder.iterdir() if not file.name.startswith("."))
+        tables = (file for file in files if "".join(split_packing(file)) in TABLE_ENDINGS)
+        return sorted(table.name for table in tables if table.is_file())[:MOST_LISTED]
 
     def list_releases(self) -> list[str]:
-        """Names of the release folders in the studio's folder, newest first."""
-        from tallyveil.documents.files import RECEIPT
-        from tallyveil.release.folder import CHECKSUMS
-
-        found = [
+        """List the release folders in the studio's folder, newest first."""
+        releases = [
             place
             for place in self.folder.iterdir()
             if place.is_dir()
             and not place.name.startswith(".")
             and ((place / RECEIPT).is_file() or any(place.glob(f"level-1-*/{CHECKSUMS}")))
         ]
-        found.sort(key=lambda place: place.stat().st_mtime, reverse=True)
-        return [place.name for place in found[:MOST_LISTED]]
+        releases.sort(key=lambda place: place.stat().st_mtime, reverse=True)
+        return [place.name for place in releases[:MOST_LISTED]]
 
-    def find_in_folder(self, name: Any, among: list[str]) -> Path:
-        """A thing of the folder by a name that was listed, or a refusal."""
-        if not isinstance(name, str) or name not in among:
+    def find_in_folder(self, name: Any, names: list[str]) -> Path:
+        """Return the path of something in the folder that was listed, or refuse."""
+        if not isinstance(name, str) or name not in names:
             raise RefusedError(404, "There is nothing of that name in the folder.")
         return self.folder / name
 
     def close(self) -> None:
-        """End what may be ended, wait for what was paid for, delete what was handed over."""
+        """End what may be ended, wait for what was paid for, delete what was uploaded."""
         self.workers.close()
         self.uploads.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
+def _describe_account(account: Account, plan: Draft | None) -> dict[str, Any]:
+    """Describe an account for the pages, with what a plan would leave of it."""
+    pays = plan is not None and not account.closed and plan.dataset in (None, account.dataset)
+    return account.to_dict() | {
+        "total": shown_rational(account.epsilon),
+        "spent": shown_rational(account.spent_epsilon),
+        "left": shown_rational(account.remaining_epsilon),
+        "share": float(account.spent_epsilon / account.epsilon),
+        "after": _leave(account, plan.cost) if plan is not None and plan.cost and pays else "",
+    }
+
+
 def _leave(account: Account, cost: Fraction) -> str:
-    """What a plan leaves of a budget, in words."""
+    """Say what a plan leaves of a budget."""
     rest = account.remaining_epsilon - cost
     if rest < 0:
         return "costs more than is left"
@@ -290,11 +302,20 @@ def _leave(account: Account, cost: Fraction) -> str:
     return f"would leave ε {shown_rational(rest)}"
 
 
+def post(path: str, answer: Answer) -> Route:
+    """Route messages: a JSON object comes, and what `answer` returns goes back as JSON."""
+
+    async def respond(request: Request) -> Response:
+        return JSONResponse(await answer(request, await read_body(request)))
+
+    return Route(path, respond, methods=["POST"])
+
+
 async def read_body(request: Request) -> dict[str, Any]:
-    """The message in a request: a JSON object of moderate size, or a refusal."""
+    """Return the message in a request: a JSON object of moderate size."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "application/json":
-        raise RefusedError(415, "A message is JSON.")
+        raise RefusedError(415, "A message must be JSON.")
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
@@ -302,9 +323,15 @@ async def read_body(request: Request) -> dict[str, Any]:
             raise RefusedError(413, "The message is too long.")
         parts.append(part)
     try:
-        found = parse_json(b"".join(parts))
+        message = parse_json(b"".join(parts))
     except (ValueError, RecursionError):
         raise RefusedError(400, "The message is not JSON that can be read.") from None
-    if not isinstance(found, dict):
-        raise RefusedError(400, "A message is a JSON object.")
-    return found
+    if not isinstance(message, dict):
+        raise RefusedError(400, "A message must be a JSON object.")
+    return message
+
+
+def read_confidence(message: dict[str, Any]) -> float:
+    """Return the confidence in a message, by default 95%."""
+    confidence: float = read_field(message, "confidence", Confidence, 0.95)
+    return confidence

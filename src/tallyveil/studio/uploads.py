@@ -1,6 +1,6 @@
-"""Files that a browser hands over: streamed into a private folder that does not outlive us.
+"""Files that a browser uploads: streamed into a private folder that does not outlive us.
 
-Every run has a folder of its own, readable by its owner alone. The studio and each of its worker
+Every run has its own folder, readable by its owner alone. The studio and each of its worker
 processes hold a lock on it. It is removed at exit; what a killed run left is removed when the next
 one starts, since the locks died with it, but not from under a release that is still being made.
 No name that a browser sends becomes part of a path.
@@ -15,11 +15,11 @@ import stat
 import tempfile
 import uuid
 import zipfile
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tallyveil.studio.errors import RefusedError
+from tallyveil.studio.wording import RefusedError
 from tallyveil.tables.read import (
     ARROW_ENDINGS,
     EXCEL_ENDINGS,
@@ -76,7 +76,7 @@ class Uploads:
     patience : float
         Seconds that a sender may be silent.
     base : Path, optional
-        Where the folders of all runs are; beside other temporary files unless given.
+        Where the folders of all runs are; among other temporary files unless given.
     """
 
     def __init__(
@@ -98,24 +98,34 @@ class Uploads:
 
     @property
     def room(self) -> int:
-        """Bytes that may still come."""
+        """The number of bytes that may still come."""
         return max(self.most - sum(self._taken.values()), 0)
 
     def new_folder(self) -> Path:
-        """An empty folder for one thing that is handed over."""
+        """Make an empty folder for one upload."""
         place = self.folder / uuid.uuid4().hex
         place.mkdir(mode=0o700)
         self._taken[place] = 0
         return place
 
+    @contextmanager
+    def fill_folder(self) -> Iterator[Path]:
+        """Yield a new folder, which is deleted again if filling it fails."""
+        folder = self.new_folder()
+        try:
+            yield folder
+        except BaseException:
+            self.remove(folder)
+            raise
+
     def count(self, place: Path) -> None:
-        """Count what lies in a folder by now, such as what was unpacked there."""
+        """Count the bytes in a folder again, such as those unpacked there."""
         if place in self._taken:
             self._taken[place] = sum(f.stat().st_size for f in place.rglob("*") if f.is_file())
 
     async def receive(self, stream: AsyncIterator[bytes], target: Path) -> int:
         """Write a stream to the new file `target` and count it; a refusal leaves no file."""
-        size, place = 0, self._place_of(target)
+        size, place = 0, self.folder / target.relative_to(self.folder).parts[0]
         try:
             handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(handle, "wb") as file:
@@ -138,7 +148,7 @@ class Uploads:
         return size
 
     def remove(self, place: Path) -> None:
-        """Delete what was handed over."""
+        """Delete an upload."""
         if self._taken.pop(place, None) is not None:
             shutil.rmtree(place, ignore_errors=True)
 
@@ -151,29 +161,23 @@ class Uploads:
         with suppress(OSError):
             self.base.rmdir()
 
-    def _place_of(self, target: Path) -> Path:
-        """The folder that holds what was handed over together with a file."""
-        return self.folder / target.relative_to(self.folder).parts[0]
-
     def _require_room(self, size: int, more: int) -> None:
         if size > self.largest:
             raise RefusedError(413, f"A file may have at most {self.largest:,} bytes.")
         if more > self.room:
-            raise RefusedError(
-                413, "There is no room for more files: close tables you no longer need."
-            )
+            raise RefusedError(413, "There is no room for more files: close tables.")
 
 
 def find_ending(name: str) -> str:
-    """The ending of a name that was sent, if it is a known one.
+    """Return the ending of a name that was sent, if it is a known one.
 
     >>> find_ending("Cases 2026.CSV")
     '.csv'
     """
     ending = "".join(split_packing(Path(name.replace("\\", "/"))))
     if ending not in KNOWN_ENDINGS:
-        known = ", ".join(filter(None, KNOWN_ENDINGS))
-        raise RefusedError(415, f"Files of this kind are not read. Known endings: {known}.")
+        endings = ", ".join(filter(None, KNOWN_ENDINGS))
+        raise RefusedError(415, f"Files of this kind are not read. Known endings: {endings}.")
     return ending
 
 
@@ -193,8 +197,8 @@ def unpack_zip(archive: Path, target: Path, most: int) -> Path:
     return inner[0] if len(inner) == 1 and inner[0].is_dir() else target
 
 
-def _unpack(archive: Path, target: Path, left: int) -> None:
-    """Write what a zip holds, of at most `left` bytes, or refuse it."""
+def _unpack(archive: Path, target: Path, room: int) -> None:
+    """Write what a zip holds, of at most `room` bytes, or refuse it."""
     try:
         with zipfile.ZipFile(archive) as packed:
             listed = packed.infolist()
@@ -207,8 +211,8 @@ def _unpack(archive: Path, target: Path, left: int) -> None:
                 place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 with packed.open(item) as source, open(place, "xb") as file:
                     while part := source.read(COPY):
-                        left -= len(part)
-                        if left < 0:
+                        room -= len(part)
+                        if room < 0:
                             raise RefusedError(413, "What the zip holds is too large.")
                         file.write(part)
     except RefusedError:
@@ -216,11 +220,11 @@ def _unpack(archive: Path, target: Path, left: int) -> None:
     except FileExistsError:
         raise RefusedError(400, "The zip holds two files of one name.") from None
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError, EOFError):
-        raise RefusedError(400, "The file is not a zip that can be read.") from None
+        raise RefusedError(400, "The file is not a readable zip.") from None
 
 
 def check_inner_name(name: str) -> tuple[str, ...]:
-    """The parts of a name that stays inside its folder, or a refusal.
+    """Return the parts of a name that stays inside its folder, or refuse it.
 
     >>> check_inner_name("release/receipt.json")
     ('release', 'receipt.json')
@@ -235,19 +239,19 @@ def check_inner_name(name: str) -> tuple[str, ...]:
 
 
 def _check_item(item: zipfile.ZipInfo) -> tuple[str, ...]:
-    """The parts of a plain file's name inside a zip, or a refusal."""
+    """Return the parts of a plain file's name inside a zip, or refuse it."""
     if stat.S_IFMT(item.external_attr >> 16) not in (0, stat.S_IFREG):
-        raise RefusedError(400, "The zip holds something that is no plain file.")
+        raise RefusedError(400, "The zip holds something other than plain files.")
     return check_inner_name(item.filename)
 
 
 def _make_private(folder: Path) -> None:
-    """The folder, ours alone; one that somebody else prepared is refused."""
+    """Make a folder ours alone; one that somebody else prepared is refused."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
-    found = folder.lstat()
-    own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    if not stat.S_ISDIR(found.st_mode) or not own:
+    facts = folder.lstat()
+    ours = not hasattr(os, "getuid") or facts.st_uid == os.getuid()
+    if not stat.S_ISDIR(facts.st_mode) or not ours:
         raise RefusedError(
             500, f"{folder} is in the way: it is not a folder of yours. Delete it first."
         )
@@ -255,7 +259,7 @@ def _make_private(folder: Path) -> None:
 
 
 def hold_folder(folder: Path, *, alone: bool = False) -> int:
-    """A lock that lives as long as this process, shared unless `alone`; -1 where there are none."""
+    """Lock a folder for the life of this process, shared unless `alone`; -1 without locks."""
     if fcntl is None:
         return -1
     lock = os.open(folder, os.O_RDONLY)

@@ -13,6 +13,7 @@ from tallyveil.check.ledger import check_ledger
 from tallyveil.check.package import check_package
 from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
 from tallyveil.documents.files import RECEIPT
+from tallyveil.documents.records import ColumnRecord
 from tallyveil.errors import TallyveilError
 from tallyveil.evaluate import audit_mechanism
 from tallyveil.mechanism import Mechanism, as_mechanism, is_matrix_file
@@ -22,28 +23,29 @@ from tallyveil.reading.interpret import describe_release
 from tallyveil.reading.posterior import posterior
 from tallyveil.release.groups import estimate_total
 from tallyveil.release.release import published_mechanism, published_sets, read_receipt
-from tallyveil.studio.errors import RefusedError, describe_problem
 from tallyveil.studio.uploads import unpack_zip
+from tallyveil.studio.wording import RefusedError, describe_problem
 from tallyveil.studio.workers import Say
 
 __all__ = ["check", "describe_matrix", "open_release", "read_count", "read_release", "read_totals"]
 
-WIDEST_MAP = 400
-"""Up to this many answers a matrix is drawn."""
+WIDEST_MAP, MOST_MAPS = 400, 4
+"""Up to this many answers a matrix is drawn, and up to this many matrices."""
+
+MOST_GROUPS = 300
 
 
 def open_release(folder: Path, room: int) -> Path:
-    """The release in a folder that was handed over: unpacked, and without a folder around it.
+    """Return the release in a folder that was dropped: unpacked, and without a folder around it.
 
     What is unpacked has at most `room` bytes.
     """
     files = [path for path in folder.iterdir() if path.is_file()]
+    unpacked = folder / "unpacked"
     if len(files) == 1 and files[0].suffix.lower() == ".zip":
-        unpacked = folder / "unpacked"
-        if unpacked.is_dir():
-            inner = list(unpacked.iterdir())
-            return inner[0] if len(inner) == 1 and inner[0].is_dir() else unpacked
-        return unpack_zip(files[0], unpacked, room)
+        if not unpacked.is_dir():
+            unpack_zip(files[0], unpacked, room)
+        folder = unpacked
     inner = list(folder.iterdir())
     return inner[0] if len(inner) == 1 and inner[0].is_dir() else folder
 
@@ -51,17 +53,21 @@ def open_release(folder: Path, room: int) -> Path:
 def check(
     say: Say, *, folder: str, room: int, ledger: str | None = None, dataset: str | None = None
 ) -> dict[str, Any]:
-    """The verdict on a release folder, a zip of one, or a single mechanism's file."""
+    """Judge a release folder, a zip of one, or a single mechanism's file."""
     say("opening")
     place = open_release(Path(folder), room)
-    is_release = (place / RECEIPT).exists() or any(place.glob("level-*"))
     files = [path for path in place.iterdir() if path.is_file()]
-    if not is_release and 0 < len(files) <= 2:
-        chosen = next((p for p in files if p.name.startswith("mechanism")), files[0])
+    if not _list_levels(place) and 0 < len(files) <= 2:
+        file = next((path for path in files if path.name.startswith("mechanism")), files[0])
         say("proving")
-        return _check_file(chosen)
+        return _audit_matrix(file) if is_matrix_file(file) else _prove_file(file)
     say("checking the release")
     return _check_release(place, ledger, dataset)
+
+
+def _list_levels(place: Path) -> list[Path]:
+    """List the folders with a receipt: the release itself, or those of its privacy levels."""
+    return [place] if (place / RECEIPT).exists() else sorted(place.glob("level-*"))
 
 
 def _check_release(place: Path, ledger: str | None, dataset: str | None) -> dict[str, Any]:
@@ -69,128 +75,119 @@ def _check_release(place: Path, ledger: str | None, dataset: str | None) -> dict
     if ledger is not None and dataset:
         findings.append(check_ledger(place, Ledger(ledger), dataset))
     verdict = judge(findings)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "kind": "release",
         "ok": verdict.ok,
         "verdict": verdict.sentence,
         "findings": [finding.to_dict() for finding in findings],
     }
     if verdict.code == 1:
-        return found
-    columns = _read_columns(place)
-    return found | {
+        return result
+    return result | {
         "facts": describe_checked(place),
         "shown": PROMISED,
         "not_shown": NOT_SHOWN,
-        "matrices": columns,
+        "matrices": _describe_columns(place),
     }
 
 
-def _read_columns(place: Path) -> list[dict[str, Any]]:
-    """The matrix of every column that has a small one."""
-    levels = [place] if (place / RECEIPT).exists() else sorted(place.glob("level-*"))
-    found = []
-    for level in levels:
+def _describe_columns(place: Path) -> list[dict[str, Any]]:
+    """Describe the matrix of every column that has a small one."""
+    matrices = []
+    for level in _list_levels(place):
         for column in read_receipt(level).columns:
             small = column.bounded and column.upper < WIDEST_MAP and not column.kind.adds_up
-            made = published_mechanism(level, column) if small else None
-            if made is not None:
+            mechanism = published_mechanism(level, column) if small else None
+            if mechanism is not None:
                 name = column.name if level == place else f"{level.name}: {column.name}"
-                shown = {"name": name, "properties": made.properties()}
-                found.append({**shown, **describe_matrix(made)})
-    return found[:4]
+                matrices.append({**describe_matrix(mechanism), "name": name})
+    return matrices[:MOST_MAPS]
 
 
-def _check_file(file: Path) -> dict[str, Any]:
-    """The verdict on one file: proved in integers if it is certified, audited if it is not."""
-    if is_matrix_file(file):
-        made = as_mechanism(read_mechanism(file))
-        audit = audit_mechanism(made)
-        realised = audit.realised_epsilon
-        return {
-            "kind": "matrix",
-            "ok": audit.private,
-            "verdict": "This matrix is private, as far as floating point tells."
-            if audit.private
-            else "This matrix is NOT private.",
-            "findings": [
-                {
-                    "check": "realised epsilon",
-                    "ok": audit.private,
-                    "detail": f"{realised:.12g}"
-                    if math.isfinite(realised)
-                    else "infinite: a zero stands beside a positive",
-                },
-                {"check": "worst cell", "ok": audit.private, "detail": audit.worst},
-            ],
-            "facts": {"how": "Audited in floating point; certify it to prove it."},
-            "properties": audit.properties,
-            "matrices": [{"name": file.stem, **describe_matrix(made)}],
-        }
+def _audit_matrix(file: Path) -> dict[str, Any]:
+    """Audit a matrix that is not certified, in floating point."""
+    mechanism = as_mechanism(read_mechanism(file))
+    audit = audit_mechanism(mechanism)
+    infinite = "infinite: a zero next to a positive probability"
+    realised = audit.realised_epsilon
+    findings = {
+        "realised epsilon": f"{realised:.12g}" if math.isfinite(realised) else infinite,
+        "worst cell": audit.worst,
+    }
+    verdict = "This matrix is private, as far as floating point tells."
+    return {
+        "kind": "matrix",
+        "ok": audit.private,
+        "verdict": verdict if audit.private else "This matrix is NOT private.",
+        "findings": [
+            {"check": name, "ok": audit.private, "detail": detail}
+            for name, detail in findings.items()
+        ],
+        "facts": {"how": "Audited in floating point; certify it to prove it."},
+        "matrices": [{**describe_matrix(mechanism), "name": file.stem}],
+    }
+
+
+def _prove_file(file: Path) -> dict[str, Any]:
+    """Prove a certified mechanism in integers."""
     verdict = verify(file)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "kind": "certificate",
         "ok": verdict.ok,
         "verdict": "Private, proved in integers." if verdict.ok else "NOT proved private.",
         "findings": [{"check": "proof", "ok": verdict.ok, "detail": verdict.reason}],
     }
     if not verdict.ok:
-        return found
+        return result
     facts = describe_question(read_document(file))
     facts |= {"claimed epsilon": str(verdict.epsilon), "promise": PROVED}
     if verdict.achieved_epsilon is not None:
         facts["realised epsilon"] = f"{verdict.achieved_epsilon:.12g}"
     if verdict.worst is not None:
         facts["worst cell"] = str(verdict.worst)
-    found |= {"facts": facts, "not_shown": (NOT_PROVED,)}
+    result |= {"facts": facts, "not_shown": (NOT_PROVED,)}
     try:
-        made = as_mechanism(read_mechanism(file))
-        found["properties"] = made.properties()
-        found["matrices"] = [{"name": made.name, **describe_matrix(made)}]
-    except TallyveilError as problem:
-        found["facts"]["picture"] = describe_problem(problem)
-    return found
+        result["matrices"] = [describe_matrix(as_mechanism(read_mechanism(file)))]
+    except (TallyveilError, RefusedError) as problem:
+        facts["picture"] = describe_problem(problem)
+    return result
 
 
-def describe_matrix(made: Mechanism) -> dict[str, Any]:
-    """A matrix for the heatmap, with the cell that tells two neighbours apart best."""
-    if max(made.matrix.shape) > WIDEST_MAP:
+def describe_matrix(mechanism: Mechanism) -> dict[str, Any]:
+    """Describe a matrix for the heatmap, with the cell that tells two neighbours apart best."""
+    if max(mechanism.matrix.shape) > WIDEST_MAP:
         raise RefusedError(422, f"Pictures are drawn of up to {WIDEST_MAP} answers.")
-    worst = made.worst_pair()
+    worst = mechanism.worst_pair()
     return {
-        "matrix": made.matrix.round(9).tolist(),
-        "inputs": [float(x) for x in made.query.inputs],
-        "outputs": [float(x) for x in made.query.outputs],
+        "name": mechanism.name,
+        "matrix": mechanism.matrix.round(9).tolist(),
+        "inputs": [float(x) for x in mechanism.query.inputs],
+        "outputs": [float(x) for x in mechanism.query.outputs],
         "worst": {"likelier": worst.likelier, "rarer": worst.rarer, "output": worst.output},
         "realised": worst.epsilon if math.isfinite(worst.epsilon) else None,
+        "properties": mechanism.properties(),
     }
 
 
-MOST_GROUPS = 300
-
-
 def read_release(say: Say, *, folder: str, room: int, level: str = "") -> dict[str, Any]:
-    """What a release, or one of its levels, holds: its promise, its columns, what can be asked."""
+    """Describe what a release, or one of its levels, holds, and what can be asked of it."""
     say("opening the release")
     place = open_release(Path(folder), room)
-    levels = sorted(p.name for p in place.glob("level-*") if (p / RECEIPT).is_file())
-    if levels and not (place / RECEIPT).is_file():
+    levels = [] if (place / RECEIPT).is_file() else [path.name for path in _list_levels(place)]
+    if levels:
         place /= level if level in levels else levels[0]
     receipt = read_receipt(place)
     return {
         "folder": str(place),
         "levels": levels,
         "promise": receipt.promise,
-        "rows": receipt.table.rows,
         "public": list(receipt.table.published_unchanged),
         "columns": [
             {
                 "name": column.name,
-                "method": column.method,
                 "words": column.kind.words,
                 "upper": column.upper if column.bounded else None,
                 "largest": column.histogram.largest,
-                "total": column.total,
                 "cut": column.bounded,
             }
             for column in receipt.columns
@@ -201,20 +198,19 @@ def read_release(say: Say, *, folder: str, room: int, level: str = "") -> dict[s
 def read_count(
     say: Say, *, folder: str, column: str, released: float, confidence: float
 ) -> dict[str, Any]:
-    """What one released count says about the true one, all true counts equally likely before."""
+    """Say what one released count tells of the true one, all being equally likely before."""
     say("working out which true counts fit")
-    place, record = _find(folder, column)
-    made = published_mechanism(place, record) if record.bounded else None
-    if made is None:
-        raise RefusedError(422, "Single counts can be read where the range is not too wide.")
-    sets = published_sets(record, made, confidence)
-    known = describe_release(made, released, None, confidence, sets=sets, open_end=True)
-    belief = posterior(made, released, None)
+    record = _find_column(folder, column)
+    mechanism = published_mechanism(folder, record) if record.bounded else None
+    if mechanism is None:
+        raise RefusedError(422, "The range is too wide to interpret single counts.")
+    sets = published_sets(record, mechanism, confidence)
+    facts = describe_release(mechanism, released, None, confidence, sets=sets, open_end=True)
+    belief = posterior(mechanism, released, None)
     return {
-        "words": known["words"],
-        "low": known["confidence_set"][0],
-        "high": known["confidence_set"][1],
-        "answers": [int(x) for x in belief.answers],
+        "words": facts["words"],
+        "low": facts["confidence_set"][0],
+        "high": facts["confidence_set"][1],
         "chances": belief.distribution.tolist(),
     }
 
@@ -222,29 +218,26 @@ def read_count(
 def read_totals(
     say: Say, *, folder: str, column: str, by: list[str], confidence: float
 ) -> dict[str, Any]:
-    """Sums of the true counts, with intervals, for the whole table or for public groups."""
+    """Estimate true totals, with intervals, for the whole table or for public groups."""
     say("adding up the groups")
-    place, _ = _find(folder, column)
-    found = estimate_total(place, column=column, by=by or None, confidence=confidence)
-    groups = found if by else {"all rows": found}
-    lines = [
+    name = _find_column(folder, column).name
+    totals = estimate_total(folder, column=name, by=by or None, confidence=confidence)
+    groups = [
         {
-            "group": key if isinstance(key, str) else ", ".join(map(str, key)),
-            "value": value.value,
-            "error": value.standard_error if math.isfinite(value.standard_error) else None,
-            "low": value.low,
-            "high": value.high,
-            "rows": value.groups,
+            "group": group if isinstance(group, str) else ", ".join(map(str, group)),
+            "value": total.value,
+            "error": total.standard_error if math.isfinite(total.standard_error) else None,
+            "low": total.low,
+            "high": total.high,
+            "rows": total.groups,
         }
-        for key, value in groups.items()
+        for group, total in (totals if by else {"all rows": totals}).items()
     ]
-    return {"groups": lines[:MOST_GROUPS], "all": len(lines)}
+    return {"groups": groups[:MOST_GROUPS], "all": len(groups)}
 
 
-def _find(folder: str, column: str) -> tuple[Path, Any]:
-    place = Path(folder)
-    receipt = read_receipt(place)
-    record = next((one for one in receipt.columns if one.name == column), None)
-    if record is None:
+def _find_column(folder: str, name: str) -> ColumnRecord:
+    columns = {column.name: column for column in read_receipt(folder).columns}
+    if name not in columns:
         raise RefusedError(404, "The release has no such column.")
-    return place, record
+    return columns[name]

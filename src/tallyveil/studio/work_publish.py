@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import numpy as np
 
 from tallyveil.budget.entries import shown_rational
 from tallyveil.check.package import check_package
-from tallyveil.documents.receipt import Receipt
 from tallyveil.exact import exact_epsilon
 from tallyveil.passwords import hide_in_command, hide_passwords
 from tallyveil.query import Query
@@ -35,11 +34,12 @@ from tallyveil.release.transaction import publish_table
 from tallyveil.release.warnings import list_notes
 from tallyveil.request.budget_split import split_budget
 from tallyveil.request.ranges import NO_UPPER
+from tallyveil.request.request import ColumnRequest
 from tallyveil.studio.choices import Place, list_choices, make_options, write_command, write_python
-from tallyveil.studio.errors import RefusedError, name_options
+from tallyveil.studio.wording import RefusedError, name_options
 from tallyveil.studio.workers import Say
-from tallyveil.tables.form import Form
 from tallyveil.tables.read import read_table
+from tallyveil.tables.table import Table
 
 __all__ = [
     "compare_methods",
@@ -58,153 +58,145 @@ WIDEST_EXACT = 2000
 SHOWN_COUNTS = 40
 """The largest count in a picture of a simulated release; few invented ones are larger."""
 
+SHOWN_ROWS, SHOWN_COLUMNS, LONGEST_CELL = 12, 200, 80
 Choices = Mapping[str, Any]
 
 
 def preview(
-    say: Say, *, choices: Choices, place: Place, rows: int | None, confidence: float
+    say: Say, *, choices: Choices, place: Place, rows: int, confidence: float
 ) -> dict[str, Any]:
-    """What a release would cost, how accurate it would be, and what to think of it."""
+    """Describe what a release would cost, and how accurate it would be."""
     say("checking the choices")
     options = make_options(choices, place)
     say("planning and proving every column")
-    found = _look_ahead(options, place, rows)
+    if options.method.name in ("hierarchy", "margins"):  # public labels decide; no count is read
+        plan = preview_labels(Path(place.table), options)
+    else:
+        plan = preview_release(options, rows)
     say("working out the accuracy")
+    rows = len(plan.request.categories) or rows or 1
     return {
-        "cost": str(found.epsilon),
+        "cost": str(plan.epsilon),
         "choices": [*list_choices(options), *_list_unreleased(options, place)],
-        "epsilon": float(found.epsilon),
-        "epsilon_exact": shown_rational(found.epsilon),
-        "stages": [{"name": name, "epsilon": float(e)} for name, e in found.stages],
-        "promise": found.promise,
-        "unit": found.request.unit.kind,
-        "columns": [_describe_column(column) for column in found.columns],
-        "within": _find_within(found, rows, confidence),
-        "warnings": _warn(found, rows),
+        "epsilon": float(plan.epsilon),
+        "epsilon_exact": shown_rational(plan.epsilon),
+        "stages": [{"name": name, "epsilon": float(e)} for name, e in plan.stages],
+        "promise": plan.promise,
+        "unit": plan.request.unit.kind,
+        "columns": [_describe_column(column) for column in plan.columns],
+        "within": _find_within(plan, rows, confidence),
+        "warnings": _list_warnings(plan, rows),
     }
 
 
 def _list_unreleased(options: ReleaseOptions, place: Place) -> list[tuple[str, str]]:
-    """The columns of a table of counts that stay at home, for people to read once more."""
+    """List the columns of a table of counts that are not released."""
     named = {*options.method.public_columns, *options.by, *options.count, *(options.keep or ())}
     others = [name for name in place.columns if name not in named]
     return [("Not released", ", ".join(others))] if options.count and others else []
 
 
-def _look_ahead(options: ReleaseOptions, place: Place, rows: int | None) -> Preview:
-    """The plan, from the options alone; where public labels decide, they are read, and no count."""
-    if options.method.name not in ("hierarchy", "margins"):
-        return preview_release(options, rows)
-    return preview_labels(Path(place.table), options)
-
-
 def find_epsilon(
-    say: Say,
-    *,
-    choices: Choices,
-    place: Place,
-    rows: int | None,
-    confidence: float,
-    within: float,
-) -> dict[str, Any]:
-    """The smallest epsilon with which every column lies within that many of the truth."""
+    say: Say, *, choices: Choices, place: Place, rows: int, confidence: float, within: float
+) -> str:
+    """Find the smallest epsilon with which every column lies within that many of the truth."""
     say("planning and proving every column")
-    asked = msgspec.structs.replace(make_options(choices, place), epsilon="1", budget=Budget())
-    found = preview_release(asked, rows)
-    needed = Fraction(0)
-    say("searching for the epsilon")
-    for column, known in zip(found.request.columns, found.columns, strict=True):
-        method = _promising(known["method"])
-        query = _query(column.upper)
-        wanted = exact_epsilon(epsilon_for(query, within, confidence, mechanism=method))
-        if METHODS[known["method"]].keeps_distribution and rows:
-            wanted = _whole_for(wanted, rows, count_cells(len(query.inputs) - 1))
-        needed = max(needed, wanted)
-    return {"epsilon": shown_rational(needed)}
-
-
-def compare_methods(
-    say: Say, *, choices: Choices, place: Place, rows: int | None
-) -> list[dict[str, Any]]:
-    """Every method at the same epsilon: what it does, what it costs, how far off it is."""
     options = make_options(choices, place)
-    found = compare_release(
+    plan = preview_release(msgspec.structs.replace(options, epsilon="1", budget=Budget()), rows)
+    needed, rows = Fraction(0), len(plan.request.categories) or rows or 1
+    say("searching for the epsilon")
+    for column, method, mechanism in _list_mechanisms(plan):
+        query = _make_query(column.upper)
+        epsilon = exact_epsilon(epsilon_for(query, within, confidence, mechanism=mechanism))
+        if METHODS[method].keeps_distribution:
+            epsilon = _add_share(epsilon, rows, count_cells(column.upper))
+        needed = max(needed, epsilon)
+    return shown_rational(needed)
+
+
+def compare_methods(say: Say, *, choices: Choices, place: Place, rows: int) -> list[dict[str, Any]]:
+    """Compare every method at the same epsilon: what it does, costs, and how far off it is."""
+    options = make_options(choices, place)
+    methods = compare_release(
         Path(place.table), options, rows, say=lambda method: say(f"trying the method {method}")
     )
-    for known in found:
-        method = str(known["method"])
-        known |= {"words": METHODS[method].words, "good_for": GOOD_FOR[method]}
-        if "refused" in known:
-            known["refused"] = name_options(known["refused"])
-    return found
+    for facts in methods:
+        method = str(facts["method"])
+        facts |= {"words": METHODS[method].words, "good_for": GOOD_FOR[method]}
+        if "refused" in facts:
+            facts["refused"] = name_options(facts["refused"])
+    return methods
 
 
 GOOD_FOR = {
     "preserve": "Maps, histograms and models of the whole table: the table keeps its shape.",
-    "geometric": "Looking at single counts, and an accuracy that is promised beforehand.",
-    "fair": "Treating every true count alike: none is reported truthfully more often.",
-    "design": "The least expected error, with the properties you ask for.",
+    "geometric": "Reading single counts, with an accuracy that is promised beforehand.",
+    "fair": "Treating all true counts alike: each is released truthfully equally often.",
+    "design": "The least expected error, with the properties you choose.",
 }
 
 
-def simulate(say: Say, *, choices: Choices, place: Place, rows: int | None) -> list[dict[str, Any]]:
-    """Releases of invented counts with the same options: errors, and histograms of single counts.
+def simulate(say: Say, *, choices: Choices, place: Place, rows: int) -> list[dict[str, Any]]:
+    """Release invented counts with the same options: errors, and histograms of single counts.
 
     The publisher's own counts are not read, and the table is opened for the labels of groups only.
     """
     say("releasing invented counts")
     options = make_options(choices, place)
-    found = simulate_release(Path(place.table), options, rows, range(SHOWN_COUNTS + 1))
-    for column in found:
+    columns = simulate_release(Path(place.table), options, rows, range(SHOWN_COUNTS + 1))
+    for column in columns:
         cells = column.pop("histogram")
         single = np.equal(cells["from"], cells["to"])
         column["first"] = int(np.array(cells["from"])[single][0])
-        for rows_of in ("before", "after"):
-            column[rows_of] = np.array(cells[rows_of])[single].tolist()
+        for name in ("before", "after"):
+            column[name] = np.array(cells[name])[single].tolist()
         column["beyond"] = not single.all()
-    return found
+    return columns
 
 
 def publish(
     say: Say, *, choices: Choices, place: Place, shown: str, request: str
 ) -> dict[str, Any]:
     """Release the table, in the library's one transaction, and check the folder."""
+    if place.out is None:
+        raise RefusedError(400, "A release needs a folder.")
     options = make_options(choices, place)
     remarks: list[str] = []
 
     def remark(plan: ReleasePlan) -> None:
-        remarks.extend(list_notes(plan))
+        remarks.extend(map(name_options, list_notes(plan)))
 
-    said = _name_files(options)
-    words = hide_in_command(write_command(shown, said))
+    shareable = _rename_files(options)
+    command = hide_in_command(write_command(shown, shareable))
     releases = publish_table(
         Path(place.table),
         options,
-        command=f"tallyveil studio: {words}",
+        command=f"tallyveil studio: {command}",
         say=say,
         remark=remark,
         request=request,
     )
     say("checking the folder")
-    if place.out is None:
-        raise RefusedError(400, "A release needs a folder.")
     findings = check_package(place.out)
+    receipt = releases[0].receipt
+    entry = receipt.ledger
     return {
         "folder": place.out,
-        "files": sorted(path.name for path in Path(place.out).iterdir()),
         "levels": [float(release.receipt.epsilon) for release in releases[1:] and releases],
         "findings": [finding.to_dict() for finding in findings],
         "ok": all(finding.ok for finding in findings),
-        "remarks": [name_options(remark) for remark in remarks],
+        "remarks": remarks,
         "report": place.report is not None,
-        "command": words,
-        "python": hide_passwords(write_python(shown, said)),
-        **_describe_receipt(releases[0].receipt),
+        "command": command,
+        "python": hide_passwords(write_python(shown, shareable)),
+        "promise": receipt.promise,
+        "epsilon": float(receipt.epsilon),
+        "entry": None if entry is None else f"entry {entry.entry} of {entry.dataset!r}",
     }
 
 
-def _name_files(options: ReleaseOptions) -> ReleaseOptions:
-    """The options with files of the private folder as a publisher would call them."""
+def _rename_files(options: ReleaseOptions) -> ReleaseOptions:
+    """Name files of the private folder as the publisher would."""
     changes: dict[str, Any] = {}
     if isinstance(options.categories, Path):
         changes["categories"] = f"categories{options.categories.suffix}"
@@ -213,121 +205,103 @@ def _name_files(options: ReleaseOptions) -> ReleaseOptions:
     return msgspec.structs.replace(options, **changes)
 
 
-def _describe_receipt(receipt: Receipt) -> dict[str, Any]:
-    entry = receipt.ledger
+def _describe_column(column: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a planned column for the page; of totals, the levels instead of single counts."""
     return {
-        "release": receipt.release,
-        "promise": receipt.promise,
-        "epsilon": float(receipt.epsilon),
-        "rows": receipt.table.rows,
-        "entry": None if entry is None else f"entry {entry.entry} of {entry.dataset!r}",
-        "columns": [column.name for column in receipt.columns],
+        "name": column["name"],
+        "method": column["method"],
+        "why": column["why"],
+        "upper": None if column["upper"] == NO_UPPER else column["upper"],
+        "matched": METHODS[column["method"]].matches,
+        "sums": column.get("levels"),
+        "accuracy": None if "levels" in column else column["accuracy"],
     }
 
 
-def _describe_column(column: Mapping[str, Any]) -> dict[str, Any]:
-    kind = METHODS.get(str(column["method"]))
-    matched = kind is not None and kind.matches
-    shown = {**column, "matched": matched}
-    if "levels" in column:  # sums are planned, and single counts are said less of
-        shown |= {"sums": column["levels"], "accuracy": None}
-    if column["upper"] == NO_UPPER:
-        shown["upper"] = None
-    return shown
+def _list_mechanisms(plan: Preview) -> Iterator[tuple[ColumnRequest, str, str]]:
+    """List every column with its method, and the closed form with the accuracy of its draw."""
+    for column, facts in zip(plan.request.columns, plan.columns, strict=True):
+        method = str(facts["method"])
+        yield column, method, "fair" if method == "fair" else "geometric"
 
 
-def _query(upper: int) -> Query:
+def _make_query(upper: int) -> Query:
+    """Return the query of a range that is narrow enough for a promised accuracy."""
     if upper == NO_UPPER:
-        raise RefusedError(
-            422, "An accuracy is promised for a known range: give the largest count."
-        )
+        raise RefusedError(422, "Give the largest count: an accuracy needs a known range.")
     if upper > WIDEST_EXACT:
         raise RefusedError(422, f"For ranges beyond {WIDEST_EXACT:,} choose epsilon itself.")
     return Query.count(upper)
 
 
-def _promising(method: str) -> str:
-    """The closed form whose accuracy stands for a method's draw."""
-    return "fair" if method == "fair" else "geometric"
-
-
-def _find_within(found: Preview, rows: int | None, confidence: float) -> float | None:
-    """How near every count lies with that confidence, or None where nothing can be promised."""
+def _find_within(plan: Preview, rows: int, confidence: float) -> float | None:
+    """Return how near every count lies with that confidence; None if nothing can be promised."""
     distances = []
-    for column, known in zip(found.request.columns, found.columns, strict=True):
-        if column.upper > WIDEST_EXACT:
+    for column, method, mechanism in _list_mechanisms(plan):
+        if column.upper > WIDEST_EXACT or METHODS[method].adds_up:
             return None
-        if METHODS[known["method"]].adds_up:
-            return None
-        query, epsilon = Query.count(column.upper), column.epsilon
-        if METHODS[known["method"]].keeps_distribution and rows:
+        epsilon = column.epsilon
+        if METHODS[method].keeps_distribution:
             size = count_cells(column.upper)
             epsilon = split_budget(epsilon, records=rows, size=size).epsilon2
-        distances.append(accuracy(query, epsilon, confidence, _promising(known["method"])))
+        distances.append(accuracy(Query.count(column.upper), epsilon, confidence, mechanism))
     return max(distances)
 
 
-def _whole_for(counts: Fraction, rows: int, size: int) -> Fraction:
-    """The smallest whole budget, to six digits, of which the counts get this much or more."""
+def _add_share(counts: Fraction, rows: int, size: int) -> Fraction:
+    """Return the smallest epsilon, to six digits, with which the counts get this much or more."""
 
-    def reaches(whole: Fraction) -> bool:
-        return split_budget(whole, records=rows, size=size).epsilon2 >= counts
+    def suffices(epsilon: Fraction) -> bool:
+        return split_budget(epsilon, records=rows, size=size).epsilon2 >= counts
 
     low, high = counts, 4 * counts
-    if reaches(low):
+    if suffices(low):
         return low
     while high - low > counts / 10**6:
         middle = (low + high) / 2
-        low, high = (low, middle) if reaches(middle) else (middle, high)
+        low, high = (low, middle) if suffices(middle) else (middle, high)
     digits = 6 - len(str(int(high)))
     return Fraction(-(-high * 10**digits // 1), 10**digits)
 
 
-def _warn(found: Preview, rows: int | None) -> list[str]:
-    """What the publisher should think about before pressing a button, in plain words."""
-    said = [remark_on_cost(found.epsilon, found.delta)]
-    for column in found.request.columns:
-        if column.upper == NO_UPPER or rows is None:
-            continue
+def _list_warnings(plan: Preview, rows: int) -> list[str]:
+    """List what the publisher should consider before the release."""
+    warnings = [remark_on_cost(plan.epsilon, plan.delta)]
+    for column in plan.request.columns:
         size = column.upper + 1
-        if rows < ROWS_PER_COUNT * size:
-            said.append(
+        if column.upper != NO_UPPER and rows < ROWS_PER_COUNT * size:
+            warnings.append(
                 f"{column.name}: {rows:,} rows for {size:,} possible counts are few. With fewer "
                 f"than {ROWS_PER_COUNT} rows for each, the distribution is hard to keep."
             )
-        if size > 1000:
-            said.append(
+        if 1000 < size <= NO_UPPER:
+            warnings.append(
                 f"{column.name}: a range up to {column.upper:,} is wide. If a smaller largest "
                 "count is publicly known, errors at the ends become smaller."
             )
-    return [sentence for sentence in said if sentence]
-
-
-SHOWN_ROWS, SHOWN_COLUMNS = 12, 200
-LONGEST_CELL = 80
+    return list(filter(None, warnings))
 
 
 def look_at_table(say: Say, *, table: str, form: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a table and their types, and how many rows it has; never a value."""
-    say("reading the table")
-    found = read_table(Path(table), _read_form(form))
-    columns = [{"name": name, "type": found.type_of(name)} for name in found.names]
-    return {"kind": found.kind, "rows": found.rows, "columns": columns}
+    """Describe a table by its columns, their types and how many rows it has; never by a value."""
+    source = _read_table(say, table, form)
+    columns = [{"name": name, "type": kind} for name, kind in source.list_types().items()]
+    return {"kind": source.kind, "rows": source.rows, "columns": columns}
 
 
 def show_values(say: Say, *, table: str, form: Mapping[str, Any]) -> dict[str, Any]:
-    """The first rows, which are confidential: for the publisher who asked to see them."""
-    say("reading the table")
-    found = read_table(Path(table), _read_form(form)).slice(0, SHOWN_ROWS)
-    names = found.names[:SHOWN_COLUMNS]
-    columns = [[text[:LONGEST_CELL] for text in found.labels(name)] for name in names]
+    """Return the first rows, which are confidential: for the publisher who asked to see them."""
+    source = _read_table(say, table, form).slice(0, SHOWN_ROWS)
+    names = source.names[:SHOWN_COLUMNS]
+    columns = [[text[:LONGEST_CELL] for text in source.labels(name)] for name in names]
     return {"columns": list(names), "rows": [list(row) for row in zip(*columns, strict=True)]}
+
+
+def _read_table(say: Say, table: str, form: Mapping[str, Any]) -> Table:
+    say("reading the table")
+    return read_table(Path(table), Source(**form).form)
 
 
 def write_demo(say: Say, *, table: str) -> None:
     """Write the demo's invented table."""
     Path(table).write_text(demo_csv(), encoding="utf-8", newline="\n")
-
-
-def _read_form(form: Mapping[str, Any]) -> Form:
-    return Source(**form).form

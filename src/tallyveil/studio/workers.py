@@ -21,8 +21,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tallyveil.studio.errors import RefusedError, describe_problem
+from tallyveil.errors import TallyveilError
 from tallyveil.studio.uploads import hold_folder
+from tallyveil.studio.wording import RefusedError, describe_problem
 
 try:
     import resource
@@ -41,7 +42,7 @@ MOST_MEMORY = 0.75
 """Share of this machine's memory that one process may take; what needs more is refused."""
 
 GRACE = 5.0
-"""Seconds in which a process that is ended may give back what it reserved; then it is killed."""
+"""Seconds for a process that is ended to give back what it reserved, before it is killed."""
 
 LONGEST_TEMPORARY = 60
 """Bytes of the path of temporary files that leave room for a socket's name."""
@@ -56,9 +57,8 @@ def serve_calls(tasks: str, connection: Connection, warm: bool, private: Path | 
 
     Its temporary files are in the folder `private`, which is held as long as the process lives.
     """
-    for given in (signal.SIGINT, getattr(signal, "SIGHUP", None)):
-        if given is not None:
-            signal.signal(given, signal.SIG_IGN)  # the studio decides what is given up
+    for name in {"SIGINT", "SIGHUP"} & set(dir(signal)):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)  # the studio decides what is given up
     signal.signal(signal.SIGTERM, _leave)
     _limit_memory()
     if private is not None:
@@ -66,18 +66,18 @@ def serve_calls(tasks: str, connection: Connection, warm: bool, private: Path | 
         tempfile.tempdir = os.environ["TMPDIR"] = str(private)
     from importlib import import_module
 
-    known: Mapping[str, Task] = import_module(tasks).TASKS
+    functions: Mapping[str, Task] = import_module(tasks).TASKS
     if warm:
-        known["warm_up"]()
+        functions["warm_up"]()
     with suppress(EOFError, OSError, KeyboardInterrupt):
         connection.send(("ready", None))
         while True:
-            name, given = connection.recv()
-            connection.send(_answer(known[name], given, connection))
+            task, arguments = connection.recv()
+            connection.send(_answer(functions[task], arguments, connection))
 
 
 def _limit_memory() -> None:
-    """Let this process run out of memory before the machine does, where that can be said."""
+    """Let this process run out of memory before the machine does, where a limit can be set."""
     if resource is not None and "SC_PHYS_PAGES" in os.sysconf_names:
         most = int(MOST_MEMORY * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         with suppress(ValueError, OSError):  # a stricter limit stays
@@ -89,7 +89,7 @@ def _leave(number: int, frame: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _answer(task: Task, given: Mapping[str, Any], connection: Connection) -> tuple[str, Any]:
+def _answer(task: Task, arguments: Mapping[str, Any], connection: Connection) -> tuple[str, Any]:
     paid = False
 
     def say(stage: str) -> None:
@@ -107,18 +107,18 @@ def _answer(task: Task, given: Mapping[str, Any], connection: Connection) -> tup
             paid = True
 
     try:
-        return "done", task(say, **given)
+        return "done", task(say, **arguments)
     except RefusedError as refusal:
         return "refused", (refusal.status, refusal.sentence)
     except (EOFError, BrokenPipeError):
         sys.exit(0)
     except Exception as problem:
-        known = type(problem).__module__.startswith("tallyveil")
-        return "refused", (422 if known else 500, describe_problem(problem))
+        status = 422 if isinstance(problem, TallyveilError) else 500
+        return "refused", (status, describe_problem(problem))
 
 
 def _find_context(tasks: str) -> Any:
-    """New processes from a server that has loaded the tasks; from scratch where there is none.
+    """Return how processes start: from a server that has loaded the tasks, or from scratch.
 
     Such a server is reached by a socket among the temporary files, whose path must not be long.
     """
@@ -146,8 +146,8 @@ class Worker:
 
     def call(
         self,
-        name: str,
-        given: Mapping[str, Any],
+        task: str,
+        arguments: Mapping[str, Any],
         say: Say = lambda _: None,
         may_go: Callable[[], bool] = lambda: True,
     ) -> Any:
@@ -156,7 +156,7 @@ class Worker:
             if not self._ready:
                 self.connection.recv()
                 self._ready = True
-            self.connection.send((name, dict(given)))
+            self.connection.send((task, dict(arguments)))
             while True:
                 kind, content = self.connection.recv()
                 if kind == "stage":
@@ -205,7 +205,7 @@ class Workers:
             self._idle.put(self.start(warm=True))
 
     def start(self, *, warm: bool = False) -> Worker:
-        """A new process of its own; a warm one has loaded what quick answers need."""
+        """Start a process; a warm one has loaded what quick answers need."""
         with self._guard:
             if self._closed:
                 raise EndedError
@@ -215,8 +215,8 @@ class Workers:
 
     def call(
         self,
-        name: str,
-        given: Mapping[str, Any],
+        task: str,
+        arguments: Mapping[str, Any],
         hold: Callable[[Worker], None] = lambda _: None,
         say: Say = lambda _: None,
     ) -> Any:
@@ -226,7 +226,7 @@ class Workers:
             if not worker.process.is_alive():
                 raise EndedError
             hold(worker)
-            answer = worker.call(name, given, say)
+            answer = worker.call(task, arguments, say)
         except EndedError:
             self.drop(worker)
             with suppress(EndedError):
@@ -257,7 +257,7 @@ class Workers:
                 worker.process.kill()
 
 
-MOST_KEPT = 200
+MOST_ENDED = 200
 """Jobs that are remembered after they ended."""
 
 MOST_RUNNING = 8
@@ -269,11 +269,10 @@ class Job:
     `firm` says that the point of no return was passed: cancelling is then refused.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, task: str) -> None:
         self.id = uuid.uuid4().hex
-        self.name = name
+        self.task = task
         self.state, self.stage, self.sentence = "running", "starting", ""
-        self.status = 200
         self.result: Any = None
         self.firm = False
         self._wanted = True
@@ -281,7 +280,7 @@ class Job:
         self._worker: Worker | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return JSON-ready data."""
         names = ("id", "state", "stage", "sentence", "firm", "result")
         return {name: getattr(self, name) for name in names}
 
@@ -303,7 +302,7 @@ class Job:
     def _say(self, stage: str) -> None:
         self.stage = stage
 
-    def run(self, workers: Workers, given: Mapping[str, Any]) -> None:
+    def run(self, workers: Workers, arguments: Mapping[str, Any]) -> None:
         """Carry the job out; the function of its thread."""
         worker = None
         try:
@@ -311,17 +310,15 @@ class Job:
                 if not self._wanted:
                     raise EndedError
                 worker = self._worker = workers.start()
-            self.result = worker.call(self.name, given, self._say, self._allow)
+            self.result = worker.call(self.task, arguments, self._say, self._allow)
             self.state = "done"
         except RefusedError as refusal:
-            self.status, self.sentence, self.state = refusal.status, refusal.sentence, "refused"
+            self.sentence, self.state = refusal.sentence, "refused"
         except EndedError:
             if self._wanted:
-                self.sentence = "The work ended before it was done."
-                self.sentence += (
-                    " What was debited stays spent: look at the ledger." if self.firm else ""
-                )
-                self.status, self.state = 500, "refused"
+                spent = " What was debited stays spent: look at the ledger." if self.firm else ""
+                self.sentence = f"The work ended before it was done.{spent}"
+                self.state = "refused"
             else:
                 self.sentence, self.state = "Cancelled. Nothing was spent.", "cancelled"
         finally:
@@ -334,27 +331,26 @@ class Jobs:
 
     def __init__(self, workers: Workers) -> None:
         self.workers = workers
-        self._known: dict[str, Job] = {}
+        self._jobs: dict[str, Job] = {}
         self._guard = threading.Lock()
 
-    def start(self, name: str, given: Mapping[str, Any]) -> Job:
+    def start(self, task: str, arguments: Mapping[str, Any]) -> Job:
         """Begin a job; refused while too many are running."""
         with self._guard:
-            running = sum(job.state == "running" for job in self._known.values())
+            running = sum(job.state == "running" for job in self._jobs.values())
             if running >= MOST_RUNNING:
-                raise RefusedError(429, "Too much is going on at once: wait for something to end.")
-            for key in [k for k, job in self._known.items() if job.state != "running"]:
-                if len(self._known) < MOST_KEPT:
+                raise RefusedError(429, "Too many jobs are running: wait until one ends.")
+            for key in [k for k, job in self._jobs.items() if job.state != "running"]:
+                if len(self._jobs) < MOST_ENDED:
                     break
-                del self._known[key]
-            job = Job(name)
-            self._known[job.id] = job
-        threading.Thread(target=job.run, args=(self.workers, given), daemon=True).start()
+                del self._jobs[key]
+            job = Job(task)
+            self._jobs[job.id] = job
+        threading.Thread(target=job.run, args=(self.workers, arguments), daemon=True).start()
         return job
 
     def find(self, key: str) -> Job:
-        """The job of this name, or a refusal."""
-        job = self._known.get(key)
-        if job is None:
+        """Return the job of this name, or refuse."""
+        if key not in self._jobs:
             raise RefusedError(404, "There is no such job.")
-        return job
+        return self._jobs[key]

@@ -75,7 +75,7 @@ class Condition:
 
     def require_column(self, table: Table) -> None:
         """Raise a `TableError` unless the table has the column."""
-        if self.column not in table.names:
+        if self.column not in table.written_names:
             raise TableError(f"The condition {str(self)!r} names a column that is not there.")
 
     def require_type(self, kinds: set[bool]) -> None:

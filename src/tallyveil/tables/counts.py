@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Integers, Mask, freeze
 from tallyveil.errors import TableError
 from tallyveil.tables.form import Form
-from tallyveil.tables.labels import view_numbers
+from tallyveil.tables.labels import fill_empty, normal_label, view_numbers
 
 if TYPE_CHECKING:
     from tallyveil.tables.table import CountArray, Table
@@ -46,16 +46,18 @@ LARGEST_EXACT = 2**53
 NOT_PLAIN = "^0.|[^0-9]"
 """Text that is not the digits of a number alone."""
 
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
 SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2019": "'"})
 
 MISSING = frozenset(("", "na", "nan", "n/a", "<na>", "nat", "null", "none", "-", "."))
 """What programs write for a missing value, in small letters."""
 
 HINTS = {
-    "text": " A code for a missing count is declared with --missing, a separator of thousands with "
-    "--thousands; a row that is no row of the table is left out with --skip-footer or --comment. "
-    "A numeric column of PostgreSQL is cast in the query, as in sum(cases)::bigint.",
-    "no value": " If it is public that this count is missing, --missing leaves such rows out.",
+    "text": " A code for a missing count is declared with 'source.na_values', a separator of "
+    "thousands with 'source.thousands'; a row that is no row of the table is left out with "
+    "'source.skipfooter' or 'source.comment'.",
+    "no value": " If it is public which counts are missing, declare the code with "
+    "'source.na_values'.",
 }
 """What would work, by what a row holds."""
 
@@ -70,8 +72,8 @@ class RowError(TableError):
     def describe(self, which: str) -> str:
         """Say what is wrong with some row."""
         return (
-            f"Column {self.column!r} must hold a whole number of at least 0 in every row. "
-            f"{which} holds {self.what}.{HINTS.get(self.what, '')}"
+            f"{which} of count column {self.column!r} has {self.what}; counts must be whole "
+            f"numbers of at least 0.{HINTS.get(self.what, '')}"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -161,7 +163,7 @@ def convert_column(column: Any, name: str, form: Form) -> Integers:
         is_short = (pc.max(pc.binary_length(column)).as_py() or 0) <= SAFE_DIGITS
         if is_short and not column.null_count and pc.all(pc.ascii_is_decimal(column)).as_py():
             return view_numbers(column.cast(pa.int64()))
-        cells = column.fill_null("").to_pylist()
+        cells = fill_empty(column).to_pylist()
         if form.marks_numbers:
             cells = [plain_number(cell, form) for cell in cells]
         return convert_text(cells, name)
@@ -212,10 +214,10 @@ def leave_out_missing(
 
     Where such rows stand is not protected: their owner declares it public.
     """
-    stays = np.ones(table.rows, dtype=bool)
+    stays, normal = np.ones(table.rows, dtype=bool), set(map(normal_label, codes))
     for name in names:
         column = table.codes(name)
-        is_code = np.array([label.strip() in codes for label in column.labels], dtype=bool)
+        is_code = np.array([normal_label(label) in normal for label in column.labels], dtype=bool)
         stays &= ~is_code[column.codes]
     left_out = int((~stays).sum())
     return (table.leave_out(stays), left_out) if left_out else (table, 0)
@@ -308,17 +310,23 @@ def _describe_object(value: Any) -> str:
 
 def _describe_text(cell: str) -> str:
     """Say why a cell that is not a count is not one."""
-    if cell.lower() in MISSING:
+    word = cell.lower()
+    if word in MISSING:
         return "no value"
     try:
         number = float(cell)
     except ValueError:
-        return "text"
+        is_truth = word in ("true", "false")
+        return "something other than a number" if is_truth else _name_text(cell)
     if not math.isfinite(number):
         return "no finite number"
     if number < 0:
         return "a negative number"
     return "a fraction" if number != int(number) else "a number that is not in plain digits"
+
+
+def _name_text(cell: str) -> str:
+    return "a date" if DAY.match(cell) else "text"
 
 
 def _read_digits(digits: str) -> int:

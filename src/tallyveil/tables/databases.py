@@ -59,10 +59,9 @@ def require_file(source: str | Path) -> None:
     is_duckdb = is_database(str(source)) and not is_database(source)
     if is_unknown_address(source) or (is_duckdb and not os.path.exists(source)):
         raise UsageError(
-            "The table is to be a file, and what was given is the address of a database or a "
-            f"connection string. {NOT_SHOWN} An address goes with --from and --query (in Python, "
-            "as text with a query): write postgresql://USER@HOST/NAME or duckdb:FILE. "
-            f"{KEEP_PASSWORDS}"
+            "The table must be a file, or a database's address with the query in 'source.sql'. "
+            f"Got an address or a connection string without one. {NOT_SHOWN} Write the address as "
+            f"postgresql://USER@HOST/NAME or duckdb:FILE. {KEEP_PASSWORDS}"
         )
 
 
@@ -158,14 +157,15 @@ def read_answer(reader: Any) -> Table:
     import pyarrow as pa
 
     keeper, place = _Keeper(), Path(tempfile.gettempdir())
-    schema = pa.schema([(f.name, _store(f.type)) for f in reader.schema])
-    try:
-        path = make_private(place, keeper) / "answer.arrow"
-        handle = open_new(path)
-    except OSError:
-        raise _no_room(place) from None
-    with reader, os.fdopen(handle, "wb") as file:
-        _write_answer(file, schema, iter(reader), place)
+    with reader:  # one that stays open keeps DuckDB from opening the file again
+        schema = pa.schema([(f.name, _store(f.type)) for f in reader.schema])
+        try:
+            path = make_private(place, keeper) / "answer.arrow"
+            handle = open_new(path)
+        except OSError:
+            raise _no_room(place) from None
+        with os.fdopen(handle, "wb") as file:
+            _write_answer(file, schema, iter(reader), place)
     return Table(FeatherRows.open(path, keeper), "database")
 
 

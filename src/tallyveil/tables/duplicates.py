@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.labels import view_numbers, write_texts
+from tallyveil.tables.labels import fill_empty, view_numbers, write_texts
 from tallyveil.tables.table import Table
 
 __all__ = ["describe_repeat", "require_distinct"]
@@ -66,7 +66,8 @@ def describe_repeat(row: int, names: Sequence[str]) -> TableError:
     return TableError(
         f"Row {row + 1} repeats the category of an earlier row "
         f"({', '.join(names[:4])}{', ...' if len(names) > 4 else ''}): one person could be in "
-        "both. Merge the rows, or say --allow-duplicates if every row is a unit of its own."
+        "both. Merge the rows, or say counts.allow_duplicates=True if every row is a unit of its "
+        "own."
     )
 
 
@@ -85,11 +86,21 @@ def _find_suspects(table: Table, names: Sequence[str]) -> Hashes:
             size += len(found)
         if rising:
             break
-        ordered = np.sort(hashes[:size])
-        again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+        again = _list_repeated(hashes[:size])
+        del hashes
         if len(again):
             return _choose_suspects(table, names, again)
     return np.zeros(0, np.uint64)
+
+
+def _list_repeated(hashes: Hashes) -> Hashes:
+    """Sort hashes where they are, and give those that occur several times, each once."""
+    hashes.sort()
+    same = hashes[1:] == hashes[:-1]
+    is_first = same.copy()
+    is_first[1:] &= ~same[:-1]
+    repeated: Hashes = hashes[1:][is_first]
+    return repeated
 
 
 def _choose_suspects(table: Table, names: Sequence[str], again: Hashes) -> Hashes:
@@ -114,19 +125,15 @@ def _keep_rising(batch: Table, rising: dict[str, float]) -> None:
     """Forget the columns whose whole numbers do not rise."""
     import pyarrow as pa
 
-    for name, last in list(rising.items()):
-        column = batch.column(name)
+    for name in list(rising):
+        last, column = rising.pop(name), batch.column(name)
         if not pa.types.is_integer(column.type) or column.null_count:
-            del rising[name]
             continue
-        for chunk in column.chunks:
-            numbers = view_numbers(chunk)
-            if len(numbers) and not (numbers[0] > last and (numbers[1:] > numbers[:-1]).all()):
-                del rising[name]
-                break
-            last = int(numbers[-1]) if len(numbers) else last
-        else:
+        numbers = view_numbers(column.combine_chunks())
+        if not len(numbers):
             rising[name] = last
+        elif numbers[0] > last and (numbers[1:] > numbers[:-1]).all():
+            rising[name] = int(numbers[-1])
 
 
 def _hash_rows(batch: Table, names: Sequence[str]) -> Hashes:
@@ -147,7 +154,7 @@ def _hash_column(column: Any) -> Hashes:
         return _mix(
             numbers.astype(np.int64 if numbers.dtype.kind == "i" else np.uint64).view(np.uint64)
         )
-    return _hash_text(write_texts(column).fill_null(""))
+    return _hash_text(fill_empty(write_texts(column)))
 
 
 def _hash_text(texts: Any) -> Hashes:

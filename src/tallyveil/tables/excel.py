@@ -43,7 +43,7 @@ PIECE = 1 << 20
 SHEETS, STRINGS = "xl/worksheets/", "sharedStrings.xml"
 OLD = b"\xd0\xcf\x11\xe0"
 FORMULA = "a formula. Save the sheet with values in place of formulas first."
-ERROR = "an Excel error. Correct it, or leave the column out with --drop."
+ERROR = "an Excel error. Correct it, or leave the column out of 'keep'."
 REFERENCE = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 
 
@@ -66,7 +66,7 @@ def read_excel(source: Path | bytes, form: Form) -> Table:
                 "the sheet as CSV first."
             )
         sheets = _list_sheets(parts)
-        name = _choose_sheet(sheets, form.sheet)
+        name = _choose_sheet(sheets, form.sheet_name)
         scan = _Scan()
         scan.read(parts, sheets[name][1])
         if not scan.filled:
@@ -85,13 +85,13 @@ def _build(rows: list[list[Any]], scan: _Scan, form: Form) -> Table:
     """Read the cells of a sheet as a table: the first row that holds anything is the header."""
     import pyarrow as pa
 
-    odd = {place: what for place, what in scan.odd.items() if place[0] > form.skip_rows}
+    odd = {place: what for place, what in scan.odd.items() if place[0] > form.skiprows}
     odd_of = defaultdict(list)
     for (number, at), what in odd.items():
         odd_of[number].append((at, what))
     lines = []
     for number, cells in enumerate(rows, start=1):
-        if number <= form.skip_rows:
+        if number <= form.skiprows:
             continue
         texts = [_write(cell) for cell in cells]
         for at, what in odd_of.get(number, ()):
@@ -108,7 +108,7 @@ def _build(rows: list[list[Any]], scan: _Scan, form: Form) -> Table:
         lines = [line for line in lines if not next(filter(None, line[1]), "").startswith(mark)]
     while lines and not any(lines[-1][1]):
         lines.pop()
-    lines = lines[: len(lines) - form.skip_footer] if form.skip_footer else lines
+    lines = lines[: len(lines) - form.skipfooter] if form.skipfooter else lines
     if not lines:
         raise TableError("The table is empty: every row is left out by skipping and comments.")
     columns = [at for at in range(len(lines[0][1])) if any(texts[at] for _, texts in lines)]
@@ -146,7 +146,7 @@ def _name_column(cell: str, is_odd: bool, at: int) -> str:
     if not cell or is_odd:
         raise TableError(
             f"Column {_letter(at + 1)} of the sheet has no name in the header row. Give it one; if "
-            "the header is further down, say --skip-rows."
+            "the header is further down, say 'source.skiprows'."
         )
     return cell
 
@@ -160,13 +160,13 @@ def _ask_about_titles(rows: Sequence[Sequence[str]], first: int) -> None:
         header = next(at for at, width in enumerate(widths) if width > 1)
         raise TableError(
             f"The sheet seems to begin with a title: row {first + header + 1} is the first with "
-            f"more than one cell. If that is the header, say --skip-rows {first + header}."
+            f"more than one cell. If that is the header, say source.skiprows={first + header}."
         )
     notes = next(at for at, width in enumerate(reversed(widths)) if width > 1)
     if notes:
         raise TableError(
             f"The sheet seems to end with footnotes: the last {notes} rows have one cell or none. "
-            f"Leave them out with --skip-footer {notes}."
+            f"Leave them out with source.skipfooter={notes}."
         )
 
 
@@ -253,7 +253,9 @@ def _choose_sheet(sheets: dict[str, tuple[str, str]], wanted: str | None) -> str
     if wanted is None:
         if len(sheets) == 1:
             return next(iter(sheets))
-        raise TableError(f"The workbook has several sheets: {known}. Name one with --sheet.")
+        raise TableError(
+            f"The workbook has several sheets: {known}. Name one with 'source.sheet_name'."
+        )
     if wanted not in sheets:
         raise TableError(f"There is no sheet {wanted!r}. The sheets are: {known}.")
     return wanted
@@ -320,7 +322,7 @@ class _Scan:
                 raise TableError(
                     f"The cells {merged} of the sheet are merged, so it is not plain what each "
                     "of them holds. Take the merge apart and fill every cell; if it is a title, "
-                    "leave it out with --skip-rows."
+                    "leave it out with 'source.skiprows'."
                 )
         rows = [at for at in self.hidden_rows if at > first]
         if rows or self.hidden_columns:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
 from tallyveil.tables.counts import convert_objects
+from tallyveil.tables.labels import write_texts
 from tallyveil.tables.table import (
     ArrowNative,
     CountArray,
     Held,
     Table,
+    encode_name,
     make_counts,
     plain_type,
     read_signed,
@@ -60,9 +63,13 @@ class _Levels:
 
     values: tuple[Any, ...]
 
-    def keep_only(self, texts: set[str]) -> _Levels:
+    def keep_only(self, labels: Collection[str]) -> _Levels:
         """Those of them that occur."""
-        return _Levels(tuple(value for value in self.values if str(value) in texts))
+        import pyarrow as pa
+
+        texts = write_texts(pa.array(self.values, from_pandas=True)).to_pylist()
+        occurs = [text in labels for text in texts]
+        return _Levels(tuple(compress(self.values, occurs)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,23 +109,25 @@ class PandasNative:
         if dtype is None:
             return column.to_pandas().array
         if dtype == "category":
-            levels = self.levels.get(name)
-            values = column.to_pandas()
-            if levels is None:
-                known = sorted(values.dropna().unique(), key=str)
-                return pd.Categorical(values, categories=known)
-            return pd.Categorical(values, categories=list(levels.values), ordered=True)
+            return self._build_category(column.to_pandas(), self.levels.get(name))
         if isinstance(dtype, pd.ArrowDtype):
             return pd.array(column.combine_chunks().cast(dtype.pyarrow_dtype), dtype=dtype)
-        if isinstance(dtype, np.dtype) and dtype.kind in "O":
-            return np.array(column.to_pylist(), dtype=object)
-        if isinstance(dtype, np.dtype):
-            return np.array(column.to_pandas(), dtype=dtype)
-        return pd.array(column.to_pylist(), dtype=dtype)
+        if not isinstance(dtype, np.dtype):
+            return pd.array(column.to_pylist(), dtype=dtype)
+        values = column.to_pylist() if dtype.kind == "O" else column.to_pandas()
+        return np.array(values, dtype=dtype)
+
+    @staticmethod
+    def _build_category(values: Any, levels: _Levels | None) -> Any:
+        import pandas as pd
+
+        if levels is not None:
+            return pd.Categorical(values, categories=list(levels.values), ordered=True)
+        return pd.Categorical(values, categories=sorted(values.dropna().unique(), key=str))
 
     def narrow(self, table: Table) -> PandasNative:
         """Forget the types of columns that are not published, and unused categories."""
-        names = _list_labels(table)
+        names = table.label_names
         levels = {
             name: levels.keep_only(set(table.codes(name).labels))
             for name, levels in self.levels.items()
@@ -186,7 +195,7 @@ class PolarsNative:
 
     def narrow(self, table: Table) -> PolarsNative:
         """Forget the types of columns that are not published, and unused categories."""
-        names = _list_labels(table)
+        names = table.label_names
         dtypes = {name: dtype for name, dtype in self.dtypes.items() if name in names}
         levels = {
             name: levels.keep_only(set(table.codes(name).labels))
@@ -213,41 +222,59 @@ def _wrap_polars(frame: Any) -> Table:
     return _convert(frame.columns, series, "polars", PolarsNative(dtypes, levels))
 
 
-def _list_labels(table: Table) -> set[str]:
-    """The columns of a published table that are no counts."""
-    return {f.name for f in table.rows_in.schema if f.nullable}
-
-
 def _convert(names: Sequence[str], series: Sequence[Any], kind: str, native: Any) -> Table:
-    """Convert columns to Arrow; one that mixes types is only refused where it is read."""
+    """Convert columns to Arrow; one of several types becomes text, and cannot be published."""
     import pyarrow as pa
 
-    columns, unreadable = [], {}
+    columns, unreadable, mixed = [], {}, {}
     for name, column in zip(names, series, strict=True):
+        encode_name(name)
         try:
-            if kind == "polars":
-                made = column.to_arrow()
-            else:
-                made = pa.array(column, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError, BaseException) as problem:
-            if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
-                raise
-            made = pa.nulls(len(column))
-            unreadable[name] = _describe_mixed(name, problem)
-        columns.append(made)
+            array = _to_arrow(column, kind)
+        except UnicodeError:
+            array = pa.nulls(len(column))
+            unreadable[name] = (
+                f"The column {name!r} has a character that cannot be written. Correct its labels "
+                "first."
+            )
+        if array is None:
+            array = _to_text(column)
+            mixed[name] = (
+                f"The column {name!r} holds text beside numbers, or values of a type that a "
+                "release cannot hold. Convert it to a plain type first, to text or to numbers."
+            )
+        columns.append(array)
     table = pa.Table.from_arrays(columns, names=list(names))
-    return Table(Held(table), kind, native_form=native, unreadable=unreadable)
+    return Table(Held(table), kind, native_form=native, unreadable=unreadable, mixed=mixed)
 
 
-def _describe_mixed(name: str, problem: BaseException) -> str:
-    if isinstance(problem, UnicodeError):
-        return (
-            f"The column {name!r} has a character that cannot be written. Correct its labels first."
-        )
-    return (
-        f"The column {name!r} holds text beside numbers, or values of a type that a release cannot "
-        "hold. Convert it to a plain type first, to text or to numbers."
-    )
+def _to_arrow(column: Any, kind: str) -> Any:
+    """Convert a column of one plain type; None if it is not."""
+    import pyarrow as pa
+
+    try:
+        if kind == "polars":
+            return None if str(column.dtype) == "Object" else column.to_arrow()
+        array = pa.array(column, from_pandas=True)
+    except UnicodeError:
+        raise
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    except BaseException as problem:  # how Polars stops for a type that it does not know
+        if type(problem).__name__ != "PanicException":
+            raise
+        return None
+    values = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    return None if isinstance(values, pa.BaseExtensionType) else array
+
+
+def _to_text(column: Any) -> Any:
+    """Write every value of a column as text; no value stays without one."""
+    import pyarrow as pa
+
+    gone = column.isna() if hasattr(column, "isna") else column.is_null()
+    cells = zip(column.to_list(), gone.to_list(), strict=True)
+    return pa.array([None if is_gone else str(cell) for cell, is_gone in cells], pa.string())
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,10 @@ __all__ = [
     "Codes",
     "encode_column",
     "encode_text",
+    "fill_empty",
     "find_formulas",
     "is_number",
+    "make_texts",
     "normal_label",
     "number_together",
     "require_own_names",
@@ -36,7 +38,7 @@ __all__ = [
 
 CodeArray: TypeAlias = NDArray[np.signedinteger[Any]]
 
-WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\.0*")
+WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.0*)?")
 MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]00:00:00(\.0+)?")
 
 ZEROS = r"(\.[0-9]*[1-9])0+$|\.0+$"
@@ -160,7 +162,7 @@ def encode_column(column: pa.ChunkedArray) -> Codes:
     import pyarrow as pa
 
     if not (pa.types.is_integer(column.type) and not column.null_count):
-        column = write_texts(column).fill_null("")
+        column = fill_empty(write_texts(column))
     encoded = column.dictionary_encode().unify_dictionaries()
     if not encoded.num_chunks:
         return encode_text([])
@@ -189,6 +191,27 @@ def write_texts(column: Any) -> Any:
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         texts = pc.replace_substring_regex(texts, ZEROS, r"\1")
     return texts
+
+
+def make_texts(texts: Sequence[str]) -> Any:
+    """Make an Arrow array of texts; `pa.array` and `pa.scalar` of anything in Python import pandas.
+
+    >>> make_texts(["a", "", "é"]).to_pylist()
+    ['a', '', 'é']
+    """
+    import pyarrow as pa
+
+    pieces = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, pieces)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(pieces))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+
+
+def fill_empty(texts: Any) -> Any:
+    """Give no value the empty label."""
+    import pyarrow.compute as pc
+
+    return pc.coalesce(texts, make_texts([""])[0]) if texts.null_count else texts
 
 
 def view_numbers(array: Any) -> NDArray[Any]:

@@ -182,7 +182,7 @@ class Places:
         """Raise a `TableError` unless the table has the columns."""
         for name in self.names:
             if name not in table.written_names:
-                raise TableError(f"There is no column {name!r} to count by.")
+                raise TableError(f"No column named {name!r} to count by.")
 
     def find(self, table: Table) -> Integers:
         """The place of every row, shape (rows,)."""
@@ -343,7 +343,8 @@ def describe_unlisted(which: str) -> TableError:
     """The error for a row of microdata with a category that is not in the public list."""
     return TableError(
         f"{which} has a category that is not in the public list. Extend the list, name a cell for "
-        "all others (--other LABEL), or leave such rows out with a condition (--where)."
+        "all others (microdata.other=LABEL), or leave such rows out with a condition "
+        "('microdata.where')."
     )
 
 
@@ -360,7 +361,7 @@ def place_categories(
         row = (places < 0).argmax() + 1
         raise TableError(
             f"Row {row} has a category that is not in the public list. Extend the list, or name a "
-            "cell for all others (--other LABEL)."
+            "cell for all others (microdata.other=LABEL)."
         )
     repeats = np.ones(table.rows, dtype=bool)
     repeats[np.unique(places, return_index=True)[1]] = False
@@ -403,7 +404,7 @@ def identify_persons(table: Table, column: str) -> Integers:
     table without the column.
     """
     if column not in table.written_names:
-        raise TableError(f"There is no column {column!r} that tells persons apart.")
+        raise TableError(f"No column named {column!r} to identify persons.")
     codes = table.codes(column)
     missing = [label.strip().lower() in MISSING for label in codes.labels]
     nameless = np.array(missing, dtype=bool)[codes.codes]

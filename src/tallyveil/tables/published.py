@@ -49,7 +49,7 @@ WINDOW = 1 << 12
 def read_published(path: Path, delimiter: str | None = None, encoding: str = "utf-8") -> Table:
     """Read a table that is public; delimiter and encoding are for text only."""
     is_text = split_packing(path)[0] in TEXT_ENDINGS
-    return read_table(path, Form(delimiter, encoding) if is_text else None)
+    return read_table(path, Form(delimiter=delimiter, encoding=encoding) if is_text else None)
 
 
 def require_likely_rows(path: Path) -> None:

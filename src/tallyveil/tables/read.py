@@ -49,7 +49,7 @@ BEGINNINGS = (
 )
 """How files begin that are not text, the ending they should have, and what they are."""
 
-TEXT_ONLY = ("delimiter", "encoding", "comment", "skip_rows", "skip_footer")
+TEXT_ONLY = ("delimiter", "encoding", "comment", "skiprows", "skipfooter")
 EXCEL_NOT = ("delimiter", "encoding")
 
 
@@ -62,22 +62,22 @@ def read_table(source: Any, form: Form | None = None) -> Table:
     the other.
     """
     form = form or Form()
-    if is_database(source) != (form.query is not None):
+    if is_database(source) != (form.sql is not None):
         raise UsageError(
-            "A database's address and 'query' go together: postgresql://USER@HOST/NAME or "
-            "duckdb:FILE, and the SQL query that gives the table."
+            "A database's address and 'source.sql' go together: postgresql://USER@HOST/NAME or "
+            "duckdb:FILE, and the query that gives the table."
         )
     table: Table
-    if form.query is not None:
-        form.require_unused((*TEXT_ONLY, "sheet"), "a database")
-        table = read_database(source, form.query)
+    if form.sql is not None:
+        form.require_unused((*TEXT_ONLY, "sheet_name"), "a database")
+        table = read_database(source, form.sql)
     elif isinstance(source, (str, Path)):
         require_file(source)
         table = _read_file(Path(source), form)
     else:
         from tallyveil.tables.frames import wrap
 
-        form.require_unused((*TEXT_ONLY, "sheet"), "a table in memory")
+        form.require_unused((*TEXT_ONLY, "sheet_name"), "a table in memory")
         table = wrap(source)
     require_own_names(table.rows_in.schema.names)
     return table
@@ -119,7 +119,7 @@ def _read_kind(source: Path | bytes, ending: str, packing: str, form: Form) -> T
 
         form.require_unused(EXCEL_NOT, "an Excel workbook")
         return read_excel(source, form)
-    form.require_unused(("sheet",), "anything but an Excel workbook")
+    form.require_unused(("sheet_name",), "anything but an Excel workbook")
     if ending in PARQUET_ENDINGS + ARROW_ENDINGS:
         form.require_unused(TEXT_ONLY, "a Parquet or Arrow file")
         try:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from tallyveil.tables.labels import fill_empty
 from tallyveil.tables.table import Table
 
 __all__ = ["count_nested", "find_totals"]
@@ -31,8 +32,8 @@ NUMBERED = re.compile(r"[A-Z]*(0|[1-9][0-9]*)")
 """Running numbers, such as 7 or W12: the first of them are no parents of later ones."""
 
 SEPARATORS = ("/", ">", "|", " - ", ": ")
-LONGEST = 60
-"""No label longer than this is a total."""
+SHORT = "^(?s:.{0,60})$"
+"""No longer label is a total."""
 
 
 def find_totals(table: Table, names: Sequence[str]) -> dict[str, tuple[str | None, int]]:
@@ -65,9 +66,9 @@ class _Search:
         """Look at the labels of a batch."""
         import pyarrow.compute as pc
 
-        labels = pc.unique(column.fill_null(""))
+        labels = pc.unique(fill_empty(column))
         if self.total is None:
-            short = labels.filter(pc.less_equal(pc.utf8_length(labels), LONGEST))
+            short = labels.filter(pc.match_substring_regex(labels, SHORT))
             total = short.filter(pc.match_substring_regex(short, TOTAL)).slice(0, 1).to_pylist()
             self.total = total[0].strip() if total else None
         if self.labels < 2:

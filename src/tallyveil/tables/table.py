@@ -11,6 +11,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -21,7 +22,14 @@ from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import TableError
 from tallyveil.tables.counts import RowError, convert_column
 from tallyveil.tables.form import Form
-from tallyveil.tables.labels import Codes, encode_column, view_numbers, write_texts
+from tallyveil.tables.labels import (
+    Codes,
+    encode_column,
+    fill_empty,
+    make_texts,
+    view_numbers,
+    write_texts,
+)
 from tallyveil.tables.write import TextFacts, bound_csv, bound_parquet, write_csv, write_parquet
 
 if TYPE_CHECKING:
@@ -36,6 +44,7 @@ __all__ = [
     "Order",
     "Rows",
     "Table",
+    "encode_name",
     "make_counts",
     "plain_type",
     "read_signed",
@@ -125,7 +134,10 @@ class Held:
 
     table: pa.Table
 
-    @property
+    def __reduce__(self) -> Any:
+        return Held, (self.table,)
+
+    @cached_property
     def schema(self) -> pa.Schema:
         """Names and plain types of the columns; null for a type that is not plain."""
         return plain_schema(self.table.schema)
@@ -163,13 +175,11 @@ class Chosen:
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the rows that stay."""
-        import pyarrow as pa
-
         start = 0
         for batch in self.rows.scan(names or self.schema.names[:1]):
             stays = np.flatnonzero(self.stays[start : start + batch.num_rows])
             start += batch.num_rows
-            yield batch.select(list(names)).take(pa.array(stays))
+            yield batch.select(list(names)).take(make_counts(stays))
 
     def require_same(self) -> None:
         """Raise a `TableError` if a file was changed."""
@@ -184,7 +194,7 @@ class Published:
     counts: Mapping[str, CountArray]
     keep: tuple[str, ...]
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Names and types; every count is a 64-bit whole number, however large the true ones."""
         import pyarrow as pa
@@ -192,9 +202,7 @@ class Published:
         names = (*self.keep, *(name for name in self.counts if name not in self.keep))
         old = self.rows.schema
         count = pa.int64()
-        return pa.schema(
-            pa.field(n, count, nullable=False) if n in self.counts else old.field(n) for n in names
-        )
+        return pa.schema(pa.field(n, count) if n in self.counts else old.field(n) for n in names)
 
     @property
     def count(self) -> int:
@@ -228,6 +236,33 @@ class Published:
 
     def require_same(self) -> None:
         """Raise a `TableError` if the file of the labels was changed."""
+        self.rows.require_same()
+
+
+@dataclass(frozen=True, eq=False)
+class Typed:
+    """Rows that were written as text, read as the types that they had."""
+
+    rows: Rows
+    schema: Any
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.rows.count
+
+    def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some columns batch by batch."""
+        import pyarrow as pa
+
+        schema = pa.schema([self.schema.field(name) for name in names])
+        for batch in self.rows.scan(names):
+            pairs = zip(batch.columns, schema.types, strict=True)
+            columns = [c if c.type == kind else _read_texts(c, kind) for c, kind in pairs]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def require_same(self) -> None:
+        """Raise a `TableError` if the file was changed."""
         self.rows.require_same()
 
 
@@ -275,8 +310,7 @@ class ArrowNative:
         """Keep the types of published labels; counts have one type."""
         import pyarrow.compute as pc
 
-        counts = {f.name for f in table.rows_in.schema if not f.nullable}
-        names = set(table.written_names) - counts
+        names = table.label_names
         levels = {
             name: values.filter(pc.is_in(values, value_set=pc.unique(table.column(name))))
             for name, values in self.levels.items()
@@ -316,7 +350,9 @@ class Table:
 
     `index_names` are columns that name rows (a pandas index); they are written first. Columns of
     text files hold text alone (`is_text`), and so do those of workbooks: what they hold is inferred
-    from the rows there are. `unreadable` says why a column cannot be read.
+    from the rows there are. `unreadable` says why a column cannot be read; `mixed`, why one that
+    holds values of several types is read as text and cannot be published. `released` names the
+    columns of released counts.
     """
 
     rows_in: Rows
@@ -325,19 +361,26 @@ class Table:
     is_text: bool = False
     index_names: tuple[str, ...] = ()
     native_form: Native = field(default_factory=ArrowNative)
+    released: tuple[str, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    mixed: Mapping[str, str] = field(default_factory=dict)
     form: Form = field(default_factory=Form)
     facts: dict[str, _Facts] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def written_names(self) -> tuple[str, ...]:
         """Every column of the file, labels of rows first."""
         return (*self.index_names, *self.names)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The columns in order, without labels of rows."""
         return tuple(name for name in self.rows_in.schema.names if name not in self.index_names)
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Every column of the file but released counts."""
+        return tuple(name for name in self.written_names if name not in self.released)
 
     @property
     def extension(self) -> str:
@@ -362,7 +405,9 @@ class Table:
         if names is None:
             names = [name for name in self.written_names if not self._why_unreadable(name)]
         for batch in self.scan(list(dict.fromkeys(names))):
-            yield replace(self, rows_in=Held(pa.Table.from_batches([batch])), facts=self.facts)
+            yield replace(
+                self, rows_in=Held(pa.Table.from_batches([batch])), facts=dict(self.facts)
+            )
 
     def slice(self, start: int, stop: int) -> Table:
         """Give the rows `start` to `stop`, the last one left out, in memory."""
@@ -410,13 +455,19 @@ class Table:
 
     def labels(self, name: str) -> list[str]:
         """Give the label of each row, empty for no value."""
-        labels: list[str] = write_texts(self.column(name)).fill_null("").to_pylist()
+        labels: list[str] = fill_empty(write_texts(self.column(name))).to_pylist()
         return labels
+
+    def list_types(self) -> dict[str, str]:
+        """Give the type of every column but those that name rows, in one pass over the rows."""
+        if self.is_text:
+            self.measure([name for name in self.names if not self._why_unreadable(name)])
+        return {name: self.type_of(name) for name in self.names}
 
     def type_of(self, name: str) -> str:
         """Give the Frictionless type of a column, such as integer or string."""
         kind = self.rows_in.schema.field(name).type
-        if self._why_unreadable(name):
+        if self._why_unreadable(name) or name in self.mixed:
             return "any"
         if not (self.is_text and str(kind) in ("string", "double")):
             return _name_type(kind)
@@ -430,8 +481,10 @@ class Table:
             for name, survey in surveys.items():
                 try:
                     survey.add(batch.column(name))
-                except (UnicodeError, ValueError) as problem:
-                    raise _cannot_write(name, problem) from None
+                except TableError:
+                    raise
+                except (UnicodeError, ValueError):
+                    raise _cannot_write(name) from None
         self.facts.update((name, survey.finish()) for name, survey in surveys.items())
         return {name: self.facts[name] for name in names}
 
@@ -449,12 +502,14 @@ class Table:
         when they are written, unless rows are put in order.
         """
         kept = (*self.index_names, *keep)
-        self.require_readable(name for name in kept if name not in counts)
+        self.require_publishable(name for name in kept if name not in counts)
         rows: Rows = Published(self.rows_in, dict(counts), kept)
         if order is not None or isinstance(self.rows_in, Held):
             rows = Held(_take(rows, order))
-        facts = {name: fact for name, fact in self.facts.items() if name not in counts}
-        built = replace(self, rows_in=rows, unreadable={}, form=Form(), facts=facts)
+        labels = {*kept} - {*counts}
+        facts = {name: fact for name, fact in self.facts.items() if name in labels}
+        built = replace(self, rows_in=rows, unreadable={}, mixed={}, form=Form(), facts=facts)
+        built = replace(built, released=tuple(counts))
         return replace(built, native_form=self.native_form.narrow(built))
 
     def build_grouped(
@@ -480,9 +535,9 @@ class Table:
 
         columns = {name: pa.array([label[at] for label in labels]) for at, name in enumerate(by)}
         fields = [pa.field(name, column.type) for name, column in columns.items()]
-        fields += [pa.field(name, pa.int64(), nullable=False) for name in counts]
+        fields += [pa.field(name, pa.int64()) for name in counts]
         arrays = [*columns.values(), *map(make_counts, counts.values())]
-        return cls(Held(pa.table(arrays, schema=pa.schema(fields))))
+        return cls(Held(pa.table(arrays, schema=pa.schema(fields))), released=tuple(counts))
 
     def native(self) -> Any:
         """Give the table as the kind that came in; a file gives a pyarrow table."""
@@ -494,31 +549,24 @@ class Table:
         Nothing but labels and names decides what is refused, and they are public.
         """
         self.rows_in.require_same()
-        schema = self.rows_in.schema
-        counts = [f.name for f in schema if not f.nullable]
         for name in self.written_names:
-            try:
-                size = len(name.encode())
-            except UnicodeError as problem:
-                raise _cannot_write(name, problem) from None
-            if size > LONGEST_CELL:
+            if len(encode_name(name)) > LONGEST_CELL:
                 raise TableError(f"A column has a name of more than {LONGEST_CELL:,} bytes.")
         if self.written_names[0].startswith("\ufeff"):
             raise TableError(
                 "The name of the first column begins with a byte-order mark, a character that "
                 "cannot be written there. Correct the name."
             )
-        labels = [name for name in self.written_names if name not in counts]
-        facts = {name: fact.text for name, fact in self.measure(labels).items()}
+        facts = {name: fact.text for name, fact in self.measure(self.label_names).items()}
         for name, fact in facts.items():
             if fact.longest > LONGEST_CELL:
                 raise TableError(
                     f"The column {name!r} has a label of more than {LONGEST_CELL:,} bytes. Shorten "
-                    "it, or leave the column out."
+                    "it, or leave the column out of 'keep'."
                 )
         bound = bound_csv if self.format == "csv" else bound_parquet
         header = sum(len(name.encode()) + 3 for name in self.written_names)
-        return header + bound(facts, self.rows, len(counts))
+        return header + bound(facts, self.rows, len(self.released))
 
     def write(self, file: IO[bytes]) -> None:
         """Write the file batch by batch; equal tables give equal bytes."""
@@ -540,7 +588,9 @@ class Table:
         """Give the table after it was written: a long one refers to the rows in its file."""
         if isinstance(self.rows_in, Held):
             return self
-        return replace(self, rows_in=rows())
+        written = rows()
+        same = self.is_text or written.schema.equals(self.rows_in.schema)
+        return replace(self, rows_in=written if same else Typed(written, self.rows_in.schema))
 
     def hold(self) -> Table:
         """Give the table in memory."""
@@ -552,8 +602,8 @@ class Table:
     def __reduce__(self) -> Any:
         """Copy the table itself, and nothing of the file that it refers to."""
         held = self.hold()
-        known = held.kind, held.format, held.is_text, held.index_names, held.native_form
-        return Table, (held.rows_in, *known)
+        form = held.kind, held.format, held.is_text, held.index_names, held.native_form
+        return Table, (held.rows_in, *form, held.released)
 
     def _read_whole_numbers(
         self, names: Sequence[str], batches: Iterable[Any]
@@ -568,7 +618,7 @@ class Table:
             if str(schema.field(name).type) == "string"
         }
         fields = [
-            pa.field(name, kinds.get(name) or schema.field(name).type, schema.field(name).nullable)
+            pa.field(name, kinds.get(name) or schema.field(name).type, name not in self.released)
             for name in names
         ]
         wanted = pa.schema(fields)
@@ -591,9 +641,16 @@ class Table:
         return "" if kind == plain_type(kind) else _not_plain(name, kind)
 
     def require_readable(self, names: Iterable[str]) -> None:
-        """Raise a `TableError` for the first column that a release cannot hold."""
+        """Raise a `TableError` for the first column that cannot be read."""
         for name in names:
             problem = self._why_unreadable(name)
+            if problem:
+                raise TableError(problem)
+
+    def require_publishable(self, names: Iterable[str]) -> None:
+        """Raise a `TableError` for the first column that a release cannot hold unchanged."""
+        for name in names:
+            problem = self._why_unreadable(name) or self.mixed.get(name)
             if problem:
                 raise TableError(problem)
 
@@ -612,11 +669,11 @@ class _Survey:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if pa.types.is_string(column.type):
+        if pa.types.is_string(column.type) and not self.is_text:  # else Arrow made it of UTF-8
             column.validate(full=True)
         texts = write_texts(column)
         if self.is_text and "string" not in self.kinds:
-            self.kinds |= _find_kinds(pc.unique(texts))
+            self.kinds |= _find_kinds(texts if len(texts) < FEW else pc.unique(texts))
         facts = TextFacts.of(texts)
         self.size += facts.size
         self.quotes += facts.quotes
@@ -630,6 +687,9 @@ class _Survey:
         return _Facts(kind, TextFacts(self.size, self.quotes, self.longest, self.odd))
 
 
+FEW = 1000
+"""Cells that take less time than their repetitions to find."""
+
 INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
 NUMBER = r"^[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
 
@@ -638,7 +698,9 @@ def _find_kinds(texts: Any) -> set[str]:
     """The Frictionless types of cells; a leading zero makes a code, which is no number."""
     import pyarrow.compute as pc
 
-    filled = texts.filter(pc.not_equal(texts, ""))
+    if pc.all(pc.match_substring_regex(texts, INTEGER), min_count=1).as_py():
+        return {"integer"}
+    filled = texts.filter(pc.not_equal(texts, make_texts([""])[0]))
     whole = pc.match_substring_regex(filled, INTEGER)
     others = filled.filter(pc.invert(whole))
     kinds = {"integer"} if len(others) < len(filled) else set()
@@ -651,16 +713,33 @@ def _find_kinds(texts: Any) -> set[str]:
 def _read_numbers(column: Any, kind: str) -> Any:
     """Read text as whole or other numbers; an empty cell is no value."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kinds = {"integer": pa.int64(), "number": pa.float64()}
     if kind not in kinds or not pa.types.is_string(column.type):
         return column
-    filled = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-    return filled.cast(kinds[kind])
+    return _read_texts(column, kinds[kind])
 
 
-def _cannot_write(name: str, problem: Exception) -> TableError:
+def _read_texts(column: Any, kind: Any) -> Any:
+    """Read text as another type; an empty cell is no value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.equal(column, make_texts([""])[0]), pa.NULL, column).cast(kind)
+
+
+def encode_name(name: str) -> bytes:
+    """Encode the name of a column; raise a `TableError` for half a character or a zero byte."""
+    try:
+        encoded = name.encode()
+    except UnicodeError:
+        raise _cannot_write(name) from None
+    if b"\0" in encoded:
+        raise _cannot_write(name)
+    return encoded
+
+
+def _cannot_write(name: str) -> TableError:
     shown = name.encode(errors="replace").decode()
     return TableError(
         f"The column {shown!r} has a character that cannot be written, in its name or in a label. "
@@ -701,18 +780,16 @@ def plain_type(kind: Any) -> Any:
         return plain_type(kind.storage_type)
     if types.is_dictionary(kind):
         return plain_type(kind.value_type)
-    if types.is_string(kind) or types.is_large_string(kind) or kind == pa.string_view():
-        return pa.string()
-    if types.is_null(kind):
-        return pa.string()
-    if types.is_float16(kind):
-        return pa.float32()
-    if types.is_date(kind):
-        return pa.date32()
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return kind
-    if types.is_boolean(kind) or types.is_timestamp(kind) or types.is_time(kind):
-        return kind
+    is_text = types.is_string(kind) or types.is_large_string(kind) or kind == pa.string_view()
+    for fits, plain in (
+        (is_text or types.is_null(kind), pa.string()),
+        (types.is_float16(kind), pa.float32()),
+        (types.is_date(kind), pa.date32()),
+        (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind), kind),
+        (types.is_boolean(kind) or types.is_timestamp(kind) or types.is_time(kind), kind),
+    ):
+        if fits:
+            return plain
     return None
 
 
@@ -728,13 +805,13 @@ def make_plain(batch: Any) -> Any:
     import pyarrow as pa
 
     columns, schema = [], plain_schema(batch.schema)
-    for field_in, column in zip(schema, batch.columns, strict=True):
-        if isinstance(column.type, pa.BaseExtensionType):
-            column = column.storage
+    for wanted, column in zip(schema, batch.columns, strict=True):
+        is_extension = isinstance(column.type, pa.BaseExtensionType)
+        stored = column.storage if is_extension else column
         try:
-            columns.append(column if column.type == field_in.type else column.cast(field_in.type))
+            columns.append(stored if stored.type == wanted.type else stored.cast(wanted.type))
         except pa.ArrowException:
-            raise TableError(_not_plain(field_in.name, column.type)) from None
+            raise TableError(_not_plain(wanted.name, stored.type)) from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -17,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -57,6 +58,9 @@ MARKS = (
 )
 """How a text begins that says its own encoding."""
 
+MARK = b"\xef\xbb\xbf"
+"""A byte-order mark in UTF-8; inside a table, a character like any other."""
+
 START = 1 << 16
 """Bytes at the beginning and at the end of a file that are looked at for titles and footnotes."""
 
@@ -67,10 +71,13 @@ HELD = 4 << 20
 """Bytes of rows that are kept, so that a short file is split once."""
 
 LONGEST_ROW = 1 << 24
-MOST_COLUMNS = 100_000
+MOST_COLUMNS = 2**14
+"""As many as a sheet of a workbook can have."""
+
 LOOKED_AT = 30
 """Lines that may be titles, or show that others are."""
 
+HEADER = re.compile(rb'(?:[^"\r\n]+|"[^"]*")*')
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|\Z)")
 NUMBER = re.compile(r"[+-]?[\d.,  ']*\d%?")
 USUAL_COMMENTS = "#%"
@@ -204,7 +211,7 @@ class TextRows:
     held: Any = None
     """All rows of a short file."""
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Names of the columns; all hold text."""
         import pyarrow as pa
@@ -265,12 +272,17 @@ class TextRows:
             cells = next(
                 csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter, strict=True), []
             )
-        except (csv.Error, UnicodeDecodeError):
+        except UnicodeDecodeError:
+            raise _not_text(self.encoding) from None
+        except csv.Error:
             raise TableError("The header of the file is not well-formed text.") from None
         if not any(cells):
             raise TableError("The table is empty: the file holds no header and no rows.")
         if len(cells) > MOST_COLUMNS:
-            raise TableError(f"The header names more than {MOST_COLUMNS:,} columns.")
+            raise TableError(
+                f"The header names more than {MOST_COLUMNS:,} columns. Leave out those that are "
+                "not needed."
+            )
         repeated = next((name for name, times in Counter(cells).items() if times > 1), None)
         if repeated is not None:
             raise TableError(f"The header names the column {repeated!r} more than once.")
@@ -293,26 +305,20 @@ class TextRows:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        wrong: list[tuple[int, int]] = []
-
-        def refuse(row: Any) -> str:
-            wrong.append((row.number, row.actual_columns))
-            return "error"
-
+        text = MARK + block if block.startswith(MARK) else block  # pyarrow drops the first mark
         codes = list(map(str, range(len(self.names))))
-        place = {name: code for name, code in zip(self.names, codes, strict=True)}
+        place = dict(zip(self.names, codes, strict=True))
         wanted = [place[name] for name in names]
         try:
             read = arrow_csv.read_csv(
-                io.BytesIO(block),
+                io.BytesIO(text),
                 arrow_csv.ReadOptions(
-                    column_names=codes, use_threads=False, block_size=len(block) + 1
+                    column_names=codes, use_threads=False, block_size=len(text) + 1
                 ),
                 arrow_csv.ParseOptions(
                     delimiter=self.delimiter,
                     newlines_in_values=True,
                     ignore_empty_lines=False,
-                    invalid_row_handler=refuse,
                 ),
                 arrow_csv.ConvertOptions(
                     column_types={code: pa.string() for code in wanted},
@@ -320,8 +326,9 @@ class TextRows:
                 ),
             )
         except pa.ArrowException:
-            if wrong:
-                number, cells = wrong[0]
+            ragged = _find_ragged(block, self.delimiter, len(self.names))
+            if ragged is not None:
+                number, cells = ragged
                 raise TableError(
                     f"Row {rows + number} has {cells} cells where the header has "
                     f"{len(self.names)}.{delimiter_hint(self.names)}"
@@ -333,11 +340,12 @@ class TextRows:
     def _read_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
         """The text in UTF-8, without titles, comments and footnotes, in pieces of any length."""
         pieces = _decode(stream, self.encoding)
-        pieces = _drop_footer(pieces, self.form.skip_footer)
-        pieces = _drop_first(pieces, self.form.skip_rows)
+        if self.form.skipfooter:
+            pieces = _drop_footer(pieces, self.form.skipfooter)
+        pieces = _drop_first(pieces, self.form.skiprows)
         if self.form.comment is not None:
             pieces = _drop_comments(pieces, self.form.comment.encode())
-        return pieces
+        return _drop_empty_end(pieces)
 
 
 def _decode(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
@@ -346,14 +354,23 @@ def _decode(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
     if codecs.lookup(encoding).name != "utf-8":
         pieces = _recode(pieces, encoding)
     first = next(pieces, b"")
-    if b"\r" not in first or b"\n" in first:
-        yield first
-        yield from pieces
-        return
-    for piece in chain([first], pieces):
-        if b"\n" in piece:
+    pieces = chain([first], pieces)
+    end = HEADER.match(first).end()  # type: ignore[union-attr]
+    is_mac = first[end : end + 1] == b"\r" and first[end + 1 : end + 2] != b"\n"
+    return _convert_mac(pieces) if is_mac else pieces
+
+
+def _convert_mac(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Convert the line ends of old Macs, outside quotation marks."""
+    inside = False
+    for piece in pieces:
+        content = np.frombuffer(piece, np.uint8).copy()
+        outside = np.cumsum(content == QUOTE, dtype=np.uint8) % 2 == inside
+        if (outside & (content == FEED)).any():
             raise _mixed_ends()
-        yield piece.replace(b"\r", b"\n")
+        content[outside & (content == RETURN)] = FEED
+        inside ^= piece.count(b'"') % 2 == 1
+        yield content.tobytes()
 
 
 def _recode(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
@@ -383,14 +400,18 @@ def _drop_first(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
 
 def _drop_comments(pieces: Iterable[bytes], mark: bytes) -> Iterator[bytes]:
     """Leave out lines that begin with a mark, outside quotation marks, and empty first lines."""
+    comment = re.compile(rb"(?m)^[ \t]*" + re.escape(mark) + rb"[^\n]*\n?")
     inside, is_first = False, True
     for piece in _cut_lines(pieces):
-        lines = []
-        for line in piece.splitlines(keepends=True):
-            if inside or not line.lstrip().startswith(mark):
-                inside ^= line.count(b'"') % 2 == 1
-                lines.append(line)
-        rest = b"".join(lines)
+        parts, start, counted = [], 0, 0
+        for match in comment.finditer(piece) if mark in piece else ():
+            inside ^= piece.count(b'"', counted, match.start()) % 2 == 1
+            counted = match.start()
+            if not inside:
+                parts.append(piece[start:counted])
+                start = counted = match.end()
+        inside ^= piece.count(b'"', counted) % 2 == 1
+        rest = b"".join([*parts, piece[start:]])
         rest = rest.lstrip(b"\r\n") if is_first else rest
         is_first = is_first and not rest
         yield rest
@@ -410,18 +431,29 @@ def _cut_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _drop_footer(pieces: Iterable[bytes], count: int) -> Iterator[bytes]:
-    """Leave out empty lines at the end, and so many lines before them; end with a line end."""
-    held, ending = b"", b"\n"
+    """Leave out so many lines at the end, and empty ones after them."""
+    held = b""
     for piece in pieces:
-        ending = b"\r\n" if b"\r\n" in piece else b"\n" if b"\n" in piece else ending
         held += piece
         cut = _find_last_lines(held.rstrip(b"\r\n"), count)
         if cut > 0:
             yield held[:cut]
             held = held[cut:]
     held = held.rstrip(b"\r\n")
-    cut = _find_last_lines(held, count)
-    yield held[:cut] if count else held + ending
+    yield held[: _find_last_lines(held, count)]
+
+
+def _drop_empty_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Leave out empty lines at the end; end with a line end."""
+    held, usual = b"", b""
+    for piece in pieces:
+        text = held + piece
+        usual = usual or (b"\r\n" if text[: _find_first_end(text)].endswith(b"\r\n") else b"\n")
+        cut = len(text.rstrip(b"\r\n"))
+        if cut:
+            yield text[:cut]
+        held = text[cut:]
+    yield next((end for end in (b"\r\n", b"\n") if held.startswith(end)), usual)
 
 
 def _find_last_lines(text: bytes, count: int) -> int:
@@ -484,6 +516,11 @@ class _Checker:
 
     def check(self, block: bytes) -> tuple[bytes, int]:
         """Refuse what pyarrow would read in a way of its own; give the block and its rows."""
+        if b"\0" in block:
+            raise TableError(
+                "The file is not plain text: it has a zero byte. If it is UTF-16 text, name its "
+                "encoding with 'source.encoding'."
+            )
         if b'"' in block:
             lines = self._check_quoted(block)
         else:
@@ -538,7 +575,7 @@ class _Checker:
     def _refuse_empty(self, line: int) -> None:
         raise TableError(
             f"Row {max(self.rows, 0) + line + 1} is an empty line. Remove it, or leave it out with "
-            "--skip-footer if only notes follow."
+            "'source.skipfooter' if only notes follow."
         )
 
 
@@ -549,10 +586,25 @@ def _mixed_ends() -> TableError:
     )
 
 
+def _find_ragged(block: bytes, delimiter: str, width: int) -> tuple[int, int] | None:
+    """Return the first row that has not as many cells as the header, and how many it has.
+
+    Arrow's own handler of such rows decodes them, and Python prints what cannot be decoded.
+    """
+    text = io.StringIO(block.decode(errors="replace"), newline="")
+    try:
+        for number, cells in enumerate(csv.reader(text, delimiter=delimiter), start=1):
+            if len(cells) != width:
+                return number, len(cells)
+    except csv.Error:  # a cell of more characters than that module reads
+        pass
+    return None
+
+
 def _not_text(encoding: str) -> TableError:
     return TableError(
-        f"The file cannot be read as {encoding} text. Name its encoding with --encoding, for "
-        "example latin-1, cp1252 or utf-16."
+        f"The file cannot be read as {encoding} text. Name its encoding with 'source.encoding', "
+        "for example latin-1, cp1252 or utf-16."
     )
 
 
@@ -612,13 +664,13 @@ def find_encoding(start: bytes, declared: str) -> str:
                 break  # in latin-1 these bytes may be letters
             raise TableError(
                 f"The file begins with the mark of UTF-8, so it is not {declared} text. Leave "
-                "--encoding out."
+                "'source.encoding' out."
             )
     half = start[: len(start) // 2 * 2]
     for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):
         zeros = half[first::2].count(0)
         if len(half) > 16 and zeros > len(half) // 4 and not plain.startswith("utf-16"):
-            raise TableError(f"The file seems to be UTF-16 text: give --encoding {name}.")
+            raise TableError(f"The file seems to be UTF-16 text: give source.encoding={name!r}.")
     return declared
 
 
@@ -641,7 +693,7 @@ def _split_lines(text: str) -> list[str]:
 def has_title(raw: bytes, form: Form, encoding: str, delimiter: str) -> bool:
     """Whether the first line of a text fills its first cell only, as titles in spreadsheets do."""
     text = raw.decode(encoding, errors="replace").removeprefix("\ufeff")
-    for line in _split_lines(text)[form.skip_rows :]:
+    for line in _split_lines(text)[form.skiprows :]:
         if line.strip() and not (form.comment and line.lstrip().startswith(form.comment)):
             empty = line.rstrip("\r\n").rstrip(delimiter + " ")
             return line.startswith(empty + delimiter) and len(_fill(line, delimiter)) == 1
@@ -655,7 +707,7 @@ def ask_about_lines(raw: bytes, form: Form, encoding: str, delimiter: str) -> st
     Of a long text the beginning is looked at.
     """
     text = raw[:START].decode(encoding, errors="replace").removeprefix("\ufeff")
-    lines = _split_lines(text)[form.skip_rows :]
+    lines = _split_lines(text)[form.skiprows :]
     while lines and not lines[-1].strip():
         lines.pop()
     return _find_titles(lines[:LOOKED_AT], form, delimiter) or (
@@ -672,10 +724,10 @@ def _find_titles(lines: Sequence[str], form: Form, delimiter: str) -> str:
         return ""
     marks = {line.lstrip()[:1] for line in lines[:header] if line.strip()}
     if len(marks) == 1 and (mark := marks.pop()) in USUAL_COMMENTS:
-        return f" The first lines seem to be comments: leave them out with --comment '{mark}'."
+        return f" The first lines seem to be comments: leave them out with source.comment={mark!r}."
     return (
-        f" The file seems to begin with a title: line {form.skip_rows + header + 1} looks like the "
-        f"header. If it is, say --skip-rows {form.skip_rows + header}."
+        f" The file seems to begin with a title: line {form.skiprows + header + 1} looks like the "
+        f"header. If it is, say source.skiprows={form.skiprows + header}."
     )
 
 
@@ -689,7 +741,7 @@ def _find_footnotes(lines: Sequence[str], delimiter: str) -> str:
         return ""
     return (
         f" The file seems to end with footnotes: leave the last {notes} "
-        f"line{'s' if notes > 1 else ''} out with --skip-footer {notes}."
+        f"line{'s' if notes > 1 else ''} out with source.skipfooter={notes}."
     )
 
 
@@ -714,5 +766,5 @@ def delimiter_hint(header: Sequence[str]) -> str:
         return ""
     return (
         f" The header seems to be separated by {OTHER_DELIMITERS[best]}: "
-        f"give --delimiter {'tab' if best == chr(9) else repr(best)}."
+        f"give source.delimiter={'tab' if best == chr(9) else best!r}."
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
-from tallyveil.tables.labels import write_texts
+from tallyveil.tables.labels import fill_empty, make_texts, write_texts
 
 __all__ = [
     "FORMATS",
@@ -21,6 +21,7 @@ __all__ = [
     "open_parquet",
     "render_csv",
     "render_names",
+    "render_texts",
     "write_csv",
     "write_parquet",
 ]
@@ -60,6 +61,8 @@ class TextFacts(NamedTuple):
 
         lengths = pc.binary_length(texts)
         content = view_text(texts)
+        if b"\0" in content:
+            raise ValueError("no file of a spreadsheet holds a zero byte")
         return cls(
             pc.sum(lengths).as_py() or 0,
             content.count(b'"'),
@@ -81,10 +84,20 @@ def view_text(texts: Any) -> bytes:
 
 def render_names(names: Sequence[str]) -> bytes:
     """Write the header of a CSV file."""
+    return render_texts((), [[name] for name in names])
+
+
+def render_texts(names: Sequence[str], columns: Sequence[Sequence[str]]) -> bytes:
+    """Write a CSV file of columns of texts.
+
+    >>> render_texts(["a", "b"], [["x,y", ""], ["1", "2"]])
+    b'a,b\\n"x,y",1\\n,2\\n'
+    """
     import pyarrow as pa
 
-    columns = [pa.array([name], pa.string()) for name in names]
-    return render_csv(pa.RecordBatch.from_arrays(columns, list(map(str, range(len(names))))))
+    header = render_names(names) if names else b""
+    places = list(map(str, range(len(columns))))
+    return header + render_csv(pa.RecordBatch.from_arrays(list(map(make_texts, columns)), places))
 
 
 def render_csv(batch: Any) -> bytes:
@@ -94,17 +107,17 @@ def render_csv(batch: Any) -> bytes:
     >>> render_csv(pa.RecordBatch.from_pydict({"a": ["x,y", None], "b": [1, 2]}))
     b'"x,y",1\\n,2\\n'
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
+    empty, quotes, comma, feed = make_texts(["", '""', ",", "\n"])
     if batch.nbytes > MOST_AT_ONCE and batch.num_rows > 1:
         half = batch.num_rows // 2
         return render_csv(batch.slice(0, half)) + render_csv(batch.slice(half))
-    texts = [_quote(write_texts(column).fill_null("")) for column in batch.columns]
+    texts = [_quote(fill_empty(write_texts(column))) for column in batch.columns]
     if len(texts) == 1:
-        texts = [pc.if_else(pc.equal(texts[0], ""), '""', texts[0])]
-    rows = pc.binary_join_element_wise(*texts, ",") if len(texts) > 1 else texts[0]
-    return view_text(pc.binary_join_element_wise(rows, pa.scalar(""), "\n"))
+        texts = [pc.if_else(pc.equal(texts[0], empty), quotes, texts[0])]
+    rows = pc.binary_join_element_wise(*texts, comma) if len(texts) > 1 else texts[0]
+    return view_text(pc.binary_join_element_wise(rows, empty, feed))
 
 
 def _quote(texts: Any) -> Any:
@@ -115,7 +128,8 @@ def _quote(texts: Any) -> Any:
     if not any(mark in content for mark in SPECIAL):
         return texts
     doubled = pc.replace_substring(texts, '"', '""') if b'"' in content else texts
-    quoted = pc.binary_join_element_wise('"', doubled, '"', "")
+    quote, empty = make_texts(['"', ""])
+    quoted = pc.binary_join_element_wise(quote, doubled, quote, empty)
     return pc.if_else(pc.match_substring_regex(texts, ODD_CELL), quoted, texts)
 
 

@@ -30,6 +30,8 @@ def test_the_stages_add_up_exactly(split):
     assert done.epsilon1 + done.epsilon2 == Fraction(1, 10)
     assert done.epsilon1 > 0
     assert done.delta == 0
+    done = privatize_counts(COUNTS, 20, 1, privatizer="cyclic_gaussian", delta="1/401")
+    assert done.delta == Fraction(1, 401)
 
 
 def test_the_papers_five_steps_are_the_same_as_one_call():
@@ -50,15 +52,8 @@ def test_the_papers_five_steps_are_the_same_as_one_call():
 def test_independent_rows_follow_the_target_in_the_mean():
     # footnote 1's variance, five fixed seeds; 5 standard deviations of each share
     for seed in range(5):
-        done = privatize_counts(
-            COUNTS,
-            20,
-            40,
-            split="0.5",
-            privatizer="cumulative",
-            constructor="transport",
-            entropy=SeededNotPrivate(seed),
-        )
+        stages = {"split": "0.5", "privatizer": "cumulative", "constructor": "transport"}
+        done = privatize_counts(COUNTS, 20, 40, **stages, entropy=SeededNotPrivate(seed))
         truth = tv.papers.distribution_of_counts(COUNTS, 20)
         T = tv.transport(tv.Query.count(20), 20, done.target)
         spread = np.sqrt(tv.papers.released_share_variance(T, done.target, 400))
@@ -78,11 +73,6 @@ def test_custom_constructor_must_keep_to_the_budget():
     assert len(done.counts) == len(COUNTS)
 
 
-def test_gaussian_first_stage_reports_its_delta():
-    done = privatize_counts(COUNTS, 20, 1, privatizer="cyclic_gaussian", delta="1/401")
-    assert done.delta == Fraction(1, 401)
-
-
 @pytest.mark.parametrize(
     "counts", [[7], [0], [20], [4] * 50, [0] * 50, [20] * 50, [0, 20], list(range(21))]
 )
@@ -97,27 +87,27 @@ def test_small_and_degenerate_tables(counts, epsilon):
 def test_counts_above_the_range():
     with pytest.raises(TableError, match="above upper=20"):
         privatize_counts([3, 21], 20, 1)
+    with pytest.raises(TableError, match="no rows"):
+        privatize_counts([], 20, 1)
     done = privatize_counts([3, 21], 20, 200, above="top_code")
     assert done.counts.tolist() == [3, 20]
 
 
-def test_refusals():
-    with pytest.raises(TableError, match="no rows"):
-        privatize_counts([], 20, 1)
-    with pytest.raises(ArgumentError, match=r"'split' must lie in \[0, 1\)"):
-        privatize_counts(COUNTS, 20, 1, split=1)
-    with pytest.raises(ArgumentError, match="'split' must be greater than 0"):
-        privatize_counts(COUNTS, 20, 1, split=0)
-    with pytest.raises(ArgumentError, match="'split' must be 'paper' or a number"):
-        privatize_counts(COUNTS, 20, 1, split="combined")
-    with pytest.raises(ArgumentError, match="'epsilon' must be greater than 0"):
-        privatize_counts(COUNTS, 20, 0)
-    with pytest.raises(ArgumentError, match="'constructor' must be one of transport"):
-        privatize_counts(COUNTS, 20, 1, constructor="simplex")
-    with pytest.raises(ArgumentError, match="'privatizer' must be one of cumulative"):
-        privatize_counts(COUNTS, 20, 1, privatizer="tree")
-    with pytest.raises(ArgumentError, match="'postprocess' must be one of isotonic"):
-        privatize_counts(COUNTS, 20, 1, postprocess="none")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"split": 1}, r"'split' must lie in \[0, 1\)"),
+        ({"split": 0}, "'split' must be greater than 0"),
+        ({"split": "combined"}, "'split' must be 'paper' or a number"),
+        ({"epsilon": 0}, "'epsilon' must be greater than 0"),
+        ({"constructor": "simplex"}, "'constructor' must be one of transport"),
+        ({"privatizer": "tree"}, "'privatizer' must be one of cumulative"),
+        ({"postprocess": "none"}, "'postprocess' must be one of isotonic"),
+    ],
+)
+def test_refusals(changes, message):
+    with pytest.raises(ArgumentError, match=message):
+        privatize_counts(COUNTS, 20, **{"epsilon": 1, **changes})
 
 
 def test_footnote_1_variance_by_enumeration():
@@ -132,13 +122,6 @@ def test_footnote_1_variance_by_enumeration():
     variance = np.average((np.array(shares) - mean) ** 2, weights=weights)
     found = tv.papers.released_share_variance(mechanism, [0.5, 0.5], records=2)
     np.testing.assert_allclose(found, [variance, variance], atol=1e-15)
-
-
-def test_footnote_1_with_a_fixed_point():
-    z = np.array([0.5, 0.3, 0.2])
-    T = tv.transport(tv.Query.count(2), 1.0, z)
-    expected = (z - z @ T.matrix**2) / 50
-    np.testing.assert_allclose(tv.papers.released_share_variance(T, z, 50), expected, atol=1e-15)
 
 
 def test_footnote_1_needs_records_and_a_mechanism():

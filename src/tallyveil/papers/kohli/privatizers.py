@@ -96,8 +96,7 @@ def check_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Inte
             f"Some counts are above upper={upper}. Raise upper to a public bound, or pass "
             "above='top_code' to report them as upper."
         )
-    bounded: Integers = np.minimum(array, upper).astype(np.int64)
-    return bounded
+    return np.minimum(array, upper).astype(np.int64)
 
 
 def histogram_of_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Integers:

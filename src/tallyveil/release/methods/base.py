@@ -62,6 +62,7 @@ __all__ = [
     "Task",
     "certify_rows",
     "draw_rows",
+    "list_names",
     "read_columns",
     "require",
     "require_range",
@@ -96,7 +97,7 @@ class Labels:
             return encode_text([label[self.by.index(name)] for label in self.categories])
         table = self.table
         if table is None or name not in (*table.names, *table.index_names):
-            raise TableError(f"There is no column {name!r}, which '{argument}' names.")
+            raise TableError(f"No column named {name!r}, which '{argument}' names.")
         return table.codes(name)
 
 
@@ -244,6 +245,8 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         clamped or ranked. It can be negative, is right on average and costs nothing more.
     """
 
+    brief: ClassVar[str] = ""
+    """What is done to every count in a few words, for the screen."""
     words: ClassVar[str] = ""
     """What was done to every count, for the methodology page."""
     steps: ClassVar[tuple[str, ...]] = ()
@@ -458,14 +461,22 @@ def require(holds: bool, problem: str) -> None:
         raise PackageError(problem)
 
 
+def list_names(names: Any, argument: str, separator: str = ",") -> list[Any]:
+    """List names from a sequence, or from one text with separators between them."""
+    if isinstance(names, str):
+        return names.split(separator)
+    if not isinstance(names, Iterable):
+        raise ArgumentError(argument, "name columns, as text or as a list", names)
+    return list(names)
+
+
 def read_columns(columns: str | Iterable[str], argument: str) -> tuple[str, ...]:
     """Return column names from a sequence, or from one text with commas between them.
 
     >>> read_columns("state, county", "hierarchy")
     ('state', 'county')
     """
-    parts = columns.split(",") if isinstance(columns, str) else columns
-    names = tuple(str(part).strip() for part in parts)
+    names = tuple(str(part).strip() for part in list_names(columns, argument))
     if not all(names) or not names:
         raise ArgumentError(argument, "name at least one column", got="an empty name")
     if len(set(names)) != len(names):

@@ -23,6 +23,7 @@ __all__ = ["Design", "DesignMethod", "Fair", "MechanismFile"]
 class Fair(Method, frozen=True, tag="fair"):
     """Report the truth with the same probability for every true count."""
 
+    brief: ClassVar[str] = "noise on every count, the truth equally likely for every count"
     words: ClassVar[str] = (
         "Every count was replaced by a random one near it, with the same chance of reporting the "
         "truth for every true count."
@@ -52,6 +53,7 @@ class Design(Method, frozen=True, tag="design"):
         Properties that the table keeps; see `tallyveil.PROPERTIES`.
     """
 
+    brief: ClassVar[str] = "noise on every count, designed for the smallest expected error"
     words: ClassVar[str] = (
         "Every count was replaced by a random one near it, drawn from a table of probabilities "
         "computed to make the expected error as small as privacy allows."
@@ -83,13 +85,13 @@ class Design(Method, frozen=True, tag="design"):
         table = design(
             task.query,
             task.epsilon,
-            loss=self.loss,
+            loss=self.loss_table,
             properties=self.properties,
             delta=task.delta,
         )
         solver = f"{table.method}, {table.solver}; within {table.gap:.1e} of the best possible"
-        certified = certify(table.mechanism, loss=self.loss)
-        return self.build_plan(task, why, certified, solver=solver, loss=loss_name(self.loss))
+        certified = certify(table.mechanism, loss=self.loss_table)
+        return self.build_plan(task, why, certified, solver=solver, loss=loss_name(self.loss_table))
 
 
 class MechanismFile(Method, frozen=True, tag="file"):
@@ -101,6 +103,7 @@ class MechanismFile(Method, frozen=True, tag="file"):
         The file. No receipt repeats it.
     """
 
+    brief: ClassVar[str] = "noise on every count, from the publisher's mechanism file"
     words: ClassVar[str] = (
         "Every count was replaced by a random one, drawn from a table of probabilities that the "
         "publisher supplied and that was certified for this release."

@@ -41,6 +41,7 @@ class Geometric(Method, frozen=True, tag="geometric"):
         is then right on average. There is no upper bound then.
     """
 
+    brief: ClassVar[str] = "noise on every count"
     words: ClassVar[str] = (
         "Every count was replaced by a random one near it (two-sided geometric noise, kept "
         "inside the range)."
@@ -99,14 +100,15 @@ class Geometric(Method, frozen=True, tag="geometric"):
         if not wide:
             return ""
         return (
-            f"--one-row gains nothing for {', '.join(wide)}: the noise that it allows, which errs "
-            f"less, needs an --upper of at most {WIDEST_STAIRCASE:,}. Plain noise is used."
+            f"unit.spread='one_row' gains nothing for {', '.join(wide)}: the more accurate noise "
+            f"that it allows needs an 'upper' of at most {WIDEST_STAIRCASE:,}. Plain noise is used."
         )
 
 
 class Canonical(Geometric, frozen=True, tag="canonical"):
     """Add canonical noise, which has a delta and no far tails."""
 
+    brief: ClassVar[str] = "noise without far tails on every count"
     words: ClassVar[str] = (
         "Every count was replaced by a random one near it (canonical noise, which has no far "
         "tails, kept inside the range)."
@@ -130,6 +132,7 @@ class Canonical(Geometric, frozen=True, tag="canonical"):
 class Staircase(Geometric, frozen=True, tag="staircase"):
     """Add staircase noise, certified for all moves of one unit in one row."""
 
+    brief: ClassVar[str] = "noise made for all contributions of one unit to a row together"
     words: ClassVar[str] = (
         "Every count was replaced by a random one near it (staircase noise, made for all "
         "contributions of one unit to a row together, and kept inside the range)."

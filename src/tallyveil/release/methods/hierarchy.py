@@ -15,7 +15,15 @@ from tallyveil.errors import ArgumentError, TableError
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
 from tallyveil.release.column import Histogram, Matching
-from tallyveil.release.methods.base import DISTRIBUTION, Counts, Labels, Plan, read_columns, require
+from tallyveil.release.methods.base import (
+    DISTRIBUTION,
+    Counts,
+    Labels,
+    Plan,
+    list_names,
+    read_columns,
+    require,
+)
 from tallyveil.release.methods.preserve import noisy_cumulative
 from tallyveil.release.methods.sums import (
     ROUND_OFF,
@@ -78,6 +86,7 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         unchanged; larger counts are top-coded.
     """
 
+    brief: ClassVar[str] = "noise on totals and counts, then adjusted so that counts add up"
     words: ClassVar[str] = (
         "Sums of every level of a hierarchy, single counts and their distribution were protected "
         "with noise. The published counts add up exactly to the published sums, and follow the "
@@ -364,8 +373,7 @@ def _read_invariant(invariant: str | Iterable[str], columns: tuple[str, ...]) ->
     if not invariant:
         return ""
     levels = (TOTAL, *columns)
-    parts = invariant.split(",") if isinstance(invariant, str) else invariant
-    names = [str(part).strip() for part in parts]
+    names = [str(part).strip() for part in list_names(invariant, "invariant")]
     names = [TOTAL if name in TOTAL_WORDS and name not in columns else name for name in names]
     for name in names:
         if name not in levels:
@@ -375,7 +383,7 @@ def _read_invariant(invariant: str | Iterable[str], columns: tuple[str, ...]) ->
 
 
 def _read_weights(weights: Any) -> tuple[float, ...] | None:
-    if weights is None or weights == "":
+    if weights is None or (isinstance(weights, str) and not weights):
         return None
     parts = weights.split(",") if isinstance(weights, str) else weights
     try:

@@ -36,6 +36,7 @@ class Ladder(Method, frozen=True, tag="ladder"):
         The epsilon of each level as an exact number, strictly decreasing.
     """
 
+    brief: ClassVar[str] = "noise on every count, less private levels first"
     words: ClassVar[str] = (
         "Every count was replaced by a random one near it, at several levels of privacy at once, "
         "each drawn from the one before. These are the counts of one level."

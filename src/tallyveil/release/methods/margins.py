@@ -14,7 +14,7 @@ from tallyveil.errors import ArgumentError
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.release.column import Histogram, Matching
-from tallyveil.release.methods.base import Counts, Labels, Plan, Task, require
+from tallyveil.release.methods.base import Counts, Labels, Plan, Task, list_names, require
 from tallyveil.release.methods.sums import (
     MISSED,
     LevelBudget,
@@ -55,10 +55,10 @@ class Margins(Sums, frozen=True, tag="margins"):
     Attributes
     ----------
     columns : tuple of tuple of str
-        The public columns of each margin, such as (("age", "sex"), ("education",)); written
-        "age+sex,education" as text.
+        The public columns of each margin, such as "age+sex,education".
     """
 
+    brief: ClassVar[str] = "noise on margins and counts, then adjusted so that counts add up"
     words: ClassVar[str] = (
         "Sums of every margin and single counts were protected with noise. The published counts "
         "add up to the published margins."
@@ -285,6 +285,5 @@ def _read_margins(margins: str | Iterable[str | Iterable[str]]) -> tuple[tuple[s
     >>> _read_margins("age+sex, edu"), _read_margins([["age", "sex"], "edu"])
     ((('age', 'sex'), ('edu',)), (('age', 'sex'), ('edu',)))
     """
-    parts = margins.split(",") if isinstance(margins, str) else margins
-    names = (part.split("+") if isinstance(part, str) else part for part in parts)
+    names = (list_names(part, "margins", "+") for part in list_names(margins, "margins"))
     return tuple(tuple(str(name).strip() for name in margin) for margin in names)

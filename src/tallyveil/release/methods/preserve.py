@@ -94,6 +94,7 @@ class Preserve(Method, frozen=True, tag="preserve"):
         distribution.
     """
 
+    brief: ClassVar[str] = "noise on every count, then adjusted to keep the distribution of counts"
     words: ClassVar[str] = (
         "Individual counts were protected with noise, and so was all that was learnt of the "
         "table's distribution of counts. Rows were then ranked by their noisy counts, and the "

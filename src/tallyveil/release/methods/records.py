@@ -39,6 +39,7 @@ class SumsRecord:
     ) -> SumsRecord:
         """The record of these groups; `bounds` of the column `name` are largest counts of rows."""
         free = grouping.part.sizes if grouping.places else ()
+        method = msgspec.structs.replace(method, unbiased=False)  # a column says it
         if isinstance(method, Hierarchy):
             method = msgspec.structs.replace(method, upper_column="")  # it is `name`
         alone = method.count_alone(grouping, bounds)

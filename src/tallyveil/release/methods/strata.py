@@ -51,6 +51,9 @@ class Strata(Method, frozen=True, tag="strata"):
         Public columns whose labels make the strata.
     """
 
+    brief: ClassVar[str] = (
+        "noise on every count, then adjusted to keep the distribution in each group"
+    )
     words: ClassVar[str] = (
         "Individual counts were protected with noise, and so was all that was learnt of their "
         "distribution within each public group of rows. Rows of each group were then ranked by "

@@ -43,6 +43,7 @@ from tallyveil.sums.combine import Combined, combine, find_half_widths, noise_va
 from tallyveil.sums.grouping import Grouping, Margins, Tree, measure_missed
 from tallyveil.sums.rounding import is_rounded
 from tallyveil.tables.table import Table, read_signed
+from tallyveil.tables.write import render_texts
 from tallyveil.untrusted import read_file
 
 if TYPE_CHECKING:
@@ -376,11 +377,7 @@ class Sums(Method, frozen=True):
             if column.missed is not None:
                 header.append(f"{name}_{MISSED}")
                 parts.append(column.missed.tolist())
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(zip(*parts, strict=True))
-        return text.getvalue().encode()
+        return render_texts(header, [list(map(str, part)) for part in parts])
 
     # -- a release that is read back -------------------------------------------------------------
 
@@ -545,7 +542,7 @@ def format_numbers(values: Floats) -> list[str]:
 
 def read_stated(content: bytes, column: str, word: str = "estimate") -> list[str]:
     """A column that stands beside the sums of a count column in a file, as it is written."""
-    rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))
+    rows = list(csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
     place = rows[0].index(f"{column}_{word}")
     return [row[place] for row in rows[1:]]
 

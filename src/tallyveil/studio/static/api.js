@@ -31,21 +31,21 @@ export async function post(path, message = {}, signal = undefined, more = {}) {
 
 // Asks what may take a while: after a moment, its stages and a button to give it up are shown below `near`.
 export async function ask(path, message, near, signal = undefined) {
-  const own = new AbortController(), name = crypto.randomUUID().replaceAll("-", "");
+  const aborter = new AbortController(), name = crypto.randomUUID().replaceAll("-", "");
   const stage = make("span", {}, "starting …"), cancel = make("button", { type: "button", class: "quiet" }, "Cancel");
   const line = make("p", { class: "waiting", role: "status" }, make("progress", { "aria-label": "under way" }), stage, cancel);
-  let source = null, given = false;
-  signal?.addEventListener("abort", () => own.abort());
-  cancel.addEventListener("click", () => { given = true; own.abort(); });
+  let source = null, cancelled = false;
+  signal?.addEventListener("abort", () => aborter.abort());
+  cancel.addEventListener("click", () => { cancelled = true; aborter.abort(); });
   const late = setTimeout(() => {
     near.after(line);
     source = new EventSource(`/questions/${name}/events`);
-    source.onmessage = (event) => { const said = JSON.parse(event.data).stage; if (said) stage.textContent = `${said} …`; };
+    source.onmessage = (event) => { const now = JSON.parse(event.data).stage; if (now) stage.textContent = `${now} …`; };
   }, 250);
   try {
-    return await post(path, message, own.signal, { "x-watch": name });
+    return await post(path, message, aborter.signal, { "x-watch": name });
   } catch (problem) {
-    throw given ? new Error("Cancelled. Nothing was spent.") : problem;
+    throw cancelled ? new Error("Cancelled. Nothing was spent.") : problem;
   } finally {
     clearTimeout(late);
     source?.close();
@@ -69,21 +69,21 @@ export function put(path, file, name, more = {}, tell = () => {}) {
 
 // The choices in the fields of a form, as the library's options are called; empty ones are left out.
 export function collect(form, skip = [], idle = () => false) {
-  const found = {};
+  const chosen = {};
   for (const field of form.querySelectorAll("input[name], select[name], textarea[name]")) {
     const { name, dataset } = field;
     if (skip.includes(name) || idle(field)) continue;
-    if (dataset.kind === "switch") { if (field.checked) found[name] = dataset.sets === "true"; continue; }
+    if (dataset.kind === "switch") { if (field.checked) chosen[name] = true; continue; }
     const text = field.value.trim();
     if (!text) continue;
-    if (dataset.kind === "list") found[name] = text.split(dataset.separator || ",").map((part) => part.trim());
-    else if (dataset.kind === "whole" || dataset.kind === "number") {
-      const value = Number(text), wrong = dataset.kind === "whole" ? !Number.isInteger(value) : !Number.isFinite(value);
-      if (wrong) throw new Error(`“${field.closest("label").firstChild.textContent.trim()}” must be a ${dataset.kind === "whole" ? "whole " : ""}number.`);
-      found[name] = value;
-    } else found[name] = text;
+    if (dataset.kind === "list") chosen[name] = text.split(dataset.separator || ",").map((part) => part.trim());
+    else if (dataset.kind === "whole") {
+      const value = Number(text);
+      if (!Number.isInteger(value)) throw new Error(`“${field.closest("label").firstChild.textContent.trim()}” must be a whole number.`);
+      chosen[name] = value;
+    } else chosen[name] = text;
   }
-  return found;
+  return chosen;
 }
 
 // Runs one press of a button: it cannot be pressed again meanwhile, and errors are shown.
@@ -105,15 +105,15 @@ export function onPress(button, work) {
 // Calls `work` once things have been quiet for a moment; an answer that is overtaken is dropped.
 export function settle(work, quiet = 60) {
   let timer = 0, running = null;
-  return (...given) => {
+  return () => {
     clearTimeout(timer);
     timer = setTimeout(async () => {
       running?.abort();
-      const own = (running = new AbortController());
+      const current = (running = new AbortController());
       try {
-        await work(own.signal, ...given);
+        await work(current.signal);
       } catch (problem) {
-        if (!own.signal.aborted) complain(problem.message);
+        if (!current.signal.aborted) complain(problem.message);
       }
     }, quiet);
   };
@@ -137,7 +137,7 @@ export function table(header, rows, numbers = []) {
 
 export function findings(list) {
   return make("ul", { class: "findings" }, ...list.map((one) =>
-    make("li", one.ok ? {} : { class: "fails" }, make("b", {}, one.ok ? "✓ ok" : "✗ FAIL"), make("span", {}, `${one.check}: ${one.detail}`))));
+    make("li", one.ok ? {} : { class: one.compared === false ? "skipped" : "fails" }, make("b", {}, one.ok ? "✓ ok" : one.compared === false ? "– not compared" : "✗ FAIL"), make("span", {}, `${one.check}: ${one.detail}`))));
 }
 
 export function follow(job, tell) {
@@ -162,4 +162,4 @@ export function copier(text, label) {
 
 export const number = (value, digits = 3) =>
   value === null || value === undefined ? "–" : Number(value).toLocaleString("en", { maximumSignificantDigits: digits });
-export const percent = (value) => `${(100 * value).toLocaleString("en", { maximumSignificantDigits: 2 })} %`;
+export const percent = (value) => `${(100 * value).toLocaleString("en", { maximumSignificantDigits: 2 })}%`;

@@ -124,7 +124,7 @@ function paint(matrix, top) {
   return canvas.toDataURL();
 }
 
-const chance = (value) => `${value >= 1e-4 || value === 0 ? (100 * value).toFixed(value >= 0.01 ? 1 : 2) : (100 * value).toExponential(1)} %`;
+const chance = (value) => `${value >= 1e-4 || value === 0 ? (100 * value).toFixed(value >= 0.01 ? 1 : 2) : (100 * value).toExponential(1)}%`;
 
 // A mechanism: rows are true answers, columns released ones; the worst pair of cells is framed.
 export function heatmap(figure, { matrix, inputs, outputs, worst = null }, caption, widest = 520) {

@@ -4,16 +4,16 @@ import { bars, heatmap, lines } from "./charts.js";
 
 const lesson = $("lesson").dataset.lesson, slider = $("epsilon"), place = $("at");
 const epsilon = () => String(Number((10 ** slider.value).toPrecision(2)));
-const picture = $("picture"), second = $("second"), say = (text) => { $("said").textContent = text; };
+const picture = $("picture"), second = $("second"), say = (text) => { $("meaning").textContent = text; };
 const hundred = (chances) => chances.map((chance) => 100 * chance);
 
 const show = {
   epsilon(seen) {
-    bars(picture, { before: hundred(seen.without), after: hundred(seen.with), names: ["% without her", "% with her"], xLabel: "released count", yLabel: "per cent" }, "Full bars: without Ada. Outlines: with her.");
-    say(`No outcome is more than ${number(seen.factor, 4)} times as likely with her as without. A coin toss (50 %) becomes at most ${percent(seen.certain)} sure. ${seen.promise}`);
+    bars(picture, { before: hundred(seen.without), after: hundred(seen.with), names: ["% without her", "% with her"], xLabel: "released count", yLabel: "percent" }, "Full bars: without Ada. Outlines: with her.");
+    say(`No outcome is more than ${number(seen.factor, 4)} times as likely with her as without. A coin toss (50%) becomes at most ${percent(seen.certain)} sure. ${seen.promise}`);
   },
   bias(seen) {
-    bars(picture, { before: hundred(seen.chances), names: ["%"], xLabel: "released count", yLabel: "per cent" }, `What a true ${place.value} is released as.`);
+    bars(picture, { before: hundred(seen.chances), names: ["%"], xLabel: "released count", yLabel: "percent" }, `What a true ${place.value} is released as.`);
     lines(second, { x: seen.bias.map((_, at) => at), series: [seen.bias], names: ["bias"], xLabel: "true count", yLabel: "bias" }, "The bias of each true count: how far off releases are on average.");
     say(`A true ${place.value} is released as ${number(seen.mean, 4)} on average: a bias of ${seen.here >= 0 ? "+" : ""}${number(seen.here)}.`);
   },
@@ -27,8 +27,8 @@ const show = {
     say(`How far the histogram moved (Wasserstein distance): ${number(seen.geometric_distance)} with plain noise, ${number(seen.preserve_distance)} with preserve.`);
   },
   levels(seen) {
-    bars(picture, { before: hundred(seen.near), after: hundred(seen.far), names: ["% near level", "% far level"], xLabel: "released count", yLabel: "per cent" }, `Full bars: the level at ε ${number(seen.epsilons[0])}. Outlines: the level at ε ${number(seen.epsilons[1])}.`);
-    say(`Drawn apart, both copies together would cost ε ${number(seen.apart)}. Drawn one from the other they cost ε ${number(seen.together)}. ${seen.holds ? "Proved in integers for every set of readers." : "This could not be proved."}`);
+    bars(picture, { before: hundred(seen.near), after: hundred(seen.far), names: ["% near level", "% far level"], xLabel: "released count", yLabel: "percent" }, `Full bars: the level at ε ${number(seen.epsilons[0])}. Outlines: the level at ε ${number(seen.epsilons[1])}.`);
+    say(`Drawn apart, both copies together would cost ε ${number(seen.apart)}. Drawn from each other they cost ε ${number(seen.epsilons[0])}. ${seen.holds ? "Proved in integers for every group of readers." : "This could not be proved."}`);
   },
   composition(seen) {
     lines(picture, { x: seen.times, series: [seen.added, seen.exact], names: ["added up", "composed"], xLabel: "releases", yLabel: "epsilon together" }, "Full line: added up. Dashed: composed exactly, with delta one in a million.");

@@ -33,7 +33,7 @@ function stepProtect() {
   };
   const save = async () => { if (kind()) await post(`${base}/choices`, { choices: chosen(), replace: true }); };
   const keep = settle(save, 200);
-  let told = "";
+  let warned = "";
   form.addEventListener("input", () => { show(); keep(); });
   form.addEventListener("submit", (event) => event.preventDefault());
   show();
@@ -47,8 +47,8 @@ function stepProtect() {
     event.preventDefault();
     complain("");
     try {
-      if (!kind()) throw new Error("Say what one row is.");
-      if (!ticked(kind() === "people" ? "by" : "count").length) throw new Error(kind() === "people" ? "Tick the columns to count the rows by." : "Tick the columns that hold the counts.");
+      if (!kind()) throw new Error("Choose what one row is.");
+      if (!ticked(kind() === "people" ? "by" : "count").length) throw new Error(kind() === "people" ? "Tick the columns to count records by." : "Tick the count columns.");
       await save();
     } catch (problem) {
       complain(problem.message);
@@ -57,9 +57,9 @@ function stepProtect() {
     try {
       await ask(`${base}/preview`, "fresh" in form.dataset ? { choices: { epsilon: ["1"] } } : {}, $("message"));
     } catch (problem) {
-      if (told !== problem.message) { // what cannot be mended here may be mended on the next page
-        told = problem.message;
-        complain(`${problem.message} Press again to go on all the same.`);
+      if (warned !== problem.message) { // what cannot be mended here may be mended on the next page
+        warned = problem.message;
+        complain(`${problem.message} Press again to go on anyway.`);
         return;
       }
     }
@@ -91,15 +91,15 @@ function stepAccuracy() {
     const known = seen.within !== null;
     within.disabled = !known || several;
     $("within-shown").textContent = known ? seen.within : "?";
-    $("within-hint").textContent = known ? (first.matched ? "Of the noisy counts, before they are matched to the distribution." : "Whatever the true count is.") : "An accuracy is promised for a known largest count, and for the methods geometric and fair.";
+    $("within-hint").textContent = known ? (first.matched ? "For noisy counts, before they are adjusted to the distribution." : "For every true count.") : "No accuracy can be promised for this method, or without a largest count.";
     if (known) { within.max = Math.max(within.max, seen.within); within.value = seen.within; }
     facts($("facts"), [[`cost for one ${seen.unit}`, `ε ${number(seen.epsilon, 4)}`], ...seen.stages.map((stage) => [stage.name, `ε ${number(stage.epsilon, 4)}`])]);
     if (first.accuracy) {
       const { true_count: counts, interval_low: low, interval_high: high } = first.accuracy;
-      band($("band"), { counts, low, high }, `${first.name}: of 100 rows with a true count, at least 95 are released inside the band.${first.matched ? " Before they are matched to the distribution." : ""}`);
+      band($("band"), { counts, low, high }, `${first.name}: at least 95% of the rows with a true count are released inside the band.${first.matched ? " Before counts are adjusted to the distribution." : ""}`);
     } else $("band").replaceChildren();
-    $("sums").replaceChildren(...(first.sums?.length ? [make("p", {}, `Sums of ${first.name}, planned from the public labels of your table, before they are made whole numbers that add up:`),
-      table(["level", "sums", "standard deviation", "95 % within"], first.sums.map((one) => [one.level, one.sums.toLocaleString("en"), number(one.deviation), `± ${number(one.half_width)}`]), [1, 2, 3])] : []));
+    $("sums").replaceChildren(...(first.sums?.length ? [make("p", {}, `Totals of ${first.name}, planned from the public labels of your table, before rounding:`),
+      table(["level", "totals", "standard deviation", "95% within"], first.sums.map((one) => [one.level, one.sums.toLocaleString("en"), number(one.deviation), `± ${number(one.half_width)}`]), [1, 2, 3])] : []));
     showLeft(seen.leaves);
   }
 
@@ -131,7 +131,7 @@ function stepAccuracy() {
       complain(problem.message);
     }
   });
-  $("next").addEventListener("click", async (event) => { // what was typed last is kept
+  $("next").addEventListener("click", async (event) => { // saves what was typed last
     event.preventDefault();
     await post(`${base}/choices`, { choices: chosen() }).catch(() => {});
     location.assign($("next").href);
@@ -143,14 +143,14 @@ function stepAccuracy() {
     const columns = await ask(`${base}/simulate`, message(), $("simulate").parentElement);
     const one = columns[which()];
     bars($("simulated"), { before: one.before, after: one.after, from: one.first, names: ["rows before", "rows after"] },
-      `Invented counts in ${one.rows.toLocaleString("en")} rows, released ${one.runs} times. Full bars: before. Outlines: after, on average.${one.beyond ? " The few rows with other counts are left out of the picture." : ""}`);
+      `Invented counts in ${one.rows.toLocaleString("en")} rows, released ${one.runs} times. Bars: before. Outlines: after, on average.${one.beyond ? " The few rows with other counts are left out of the picture." : ""}`);
     $("errors").replaceChildren(listErrors(one));
   });
   onPress($("compare"), async () => {
     const seen = await ask(`${base}/methods`, message(), $("compare").parentElement);
     $("methods").replaceChildren(make("div", { class: "cards" }, ...seen.map((one) => make("article", { class: "card" },
       make("h3", {}, one.method), make("p", {}, one.good_for), make("p", { class: "hint" }, one.words),
-      one.refused ? make("p", { class: "hint" }, `Not here: ${one.refused}`)
+      one.refused ? make("p", { class: "hint" }, `Not possible: ${one.refused}`)
         : make("p", {}, `Costs ε ${number(one.epsilon, 4)}.`),
       ...(one.refused ? [] : [listErrors(one.columns[which()])])))));
   });
@@ -160,8 +160,8 @@ function stepAccuracy() {
 const which = () => Math.max($("column").selectedIndex, 0);
 function listErrors(column) {
   const off = ({ mean, standard_error: error }) => `${number(mean)} ± ${number(error)}`;
-  const sums = column.sums.map(({ name, sums: size, error }) => [size === 1 ? `the sum: ${name}` : `a sum of ${name} (${size.toLocaleString("en")} sums)`, off(error)]);
-  return table(["average error (± standard error)", column.name], [["a count", off(column.error)], ["the sorted counts", off(column.distance)], ...sums], [1]);
+  const sums = column.sums.map(({ name, sums: size, error }) => [size === 1 ? `the ${name}` : `a total by ${name} (${size.toLocaleString("en")} totals)`, off(error)]);
+  return table(["average error (± standard error)", column.name], [["a count", off(column.error)], ["the distribution", off(column.distance)], ...sums], [1]);
 }
 
 // What the current plan would leave of each budget on top.
@@ -184,27 +184,26 @@ function stepRelease() {
     const at = STAGES.indexOf(now.stage);
     $("stages").replaceChildren(...STAGES.map((name, k) => make("li", k === at ? { class: "now" } : {}, k < at ? `${name} ✓` : name)));
     $("cancel").disabled = now.firm;
-    if (now.firm) $("cancel-hint").textContent = "The ledger was debited: the release is finished now, whatever happens to this page.";
+    if (now.firm) $("cancel-hint").textContent = "The ledger was debited: the release will be finished even if this page is closed.";
     if (now.state === "refused" || now.state === "cancelled") complain(now.sentence);
     if (now.state === "done") finish(now.result);
   }
 
   function finish(result) {
-    const names = result.folder;
-    $("after").replaceChildren(...[
+        $("after").replaceChildren(...[
       make("p", { class: result.ok ? "good" : "bad" }, result.ok ? "✓ This release checks." : "✗ This release does NOT check."),
-      make("p", {}, "Written to ", make("b", {}, names)),
+      make("p", {}, "Written to ", make("b", {}, result.folder)),
       make("p", { class: "buttons" }, make("a", { class: "button", href: `${base}/zip`, download: "" }, "Download as zip"),
         make("a", { class: "button quiet", href: `${base}/page`, target: "_blank", rel: "noopener" }, "Methodology page"),
-        result.report ? make("a", { class: "button quiet", href: `${base}/report`, target: "_blank", rel: "noopener" }, "Comparison with the truth (confidential)") : null),
-      result.levels.length ? make("p", {}, `${result.levels.length} levels, ε ${result.levels.map((one) => number(one, 4)).join(", ")}: hand each level's folder to its readers.`) : null,
+        result.report ? make("a", { class: "button quiet", href: `${base}/report`, target: "_blank", rel: "noopener" }, "Comparison with the true counts (confidential)") : null),
+      result.levels.length ? make("p", {}, `${result.levels.length} levels, ε ${result.levels.map((one) => number(one, 4)).join(", ")}: give each level's folder to its readers.`) : null,
       ...result.remarks.map((text) => make("p", { class: "warning" }, text)),
       make("p", { class: "promise" }, result.promise),
-      make("p", {}, result.entry ? `Paid by ${result.entry}, debited before the draw.` : "No ledger keeps count of this release."),
-      make("h2", { class: "small" }, "The check, line by line"), findings(result.findings),
+      make("p", {}, result.entry ? `Paid by ${result.entry}, debited before the noise was drawn.` : "No ledger: other releases of this data are not tracked."),
+      make("h2", { class: "small" }, "Checks"), findings(result.findings),
       make("h2", { class: "small" }, "The same on the command line"), make("pre", { tabindex: "0" }, result.command), copier(result.command, "Copy"),
       make("h2", { class: "small" }, "The same in Python"), make("pre", { tabindex: "0" }, result.python), copier(result.python, "Copy"),
-      make("h2", { class: "small" }, "Another release?"), make("p", {}, "Releases of the same data add up: another one costs again."),
+      make("h2", { class: "small" }, "Another release?"), make("p", {}, "The costs of releases of the same data add up."),
     ].filter(Boolean));
     const again = make("button", { type: "button", class: "quiet" }, "Plan another release of this table");
     onPress(again, async () => location.assign((await post(`${base}/again`)).next));
@@ -222,8 +221,8 @@ function stepRelease() {
     await watch(started.job);
   });
   $("dataset")?.addEventListener("input", async () => {
-    const kept = await post(`${base}/choices`, { dataset: $("dataset").value }).catch((problem) => complain(problem.message));
-    if (kept) showLeft(kept.leaves);
+    const answer = await post(`${base}/choices`, { dataset: $("dataset").value }).catch((problem) => complain(problem.message));
+    if (answer) showLeft(answer.leaves);
   });
   if (state && state.state !== "cancelled") {
     tell(state);

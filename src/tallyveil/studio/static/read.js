@@ -31,7 +31,7 @@ $("level").addEventListener("input", () => open(base, $("which").textContent).ca
 function choose() {
   const column = columns.find((one) => one.name === $("column").value);
   $("words").textContent = column.words;
-  $("cut").textContent = column.cut ? `Counts above ${column.upper.toLocaleString("en")} were cut to it before: sums are those of the cut counts.` : "";
+  $("cut").textContent = column.cut ? `Counts above ${column.upper.toLocaleString("en")} were top-coded: totals are those of the top-coded counts.` : "";
   const slider = $("released");
   slider.max = column.upper ?? column.largest;
   slider.value = Math.min(7, slider.max);
@@ -46,8 +46,8 @@ const interpret = settle(async (signal) => {
     complain("");
     $("meaning").textContent = seen.words;
     const last = Math.max(seen.chances.findLastIndex((chance) => chance > 1e-4), 1);
-    bars($("posterior"), { before: seen.chances.slice(0, last + 1).map((chance) => 100 * chance), names: ["%"], xLabel: "true count", yLabel: "per cent" },
-      `How probable each true count is after a released ${released}, if all were equally likely before.`);
+    bars($("posterior"), { before: seen.chances.slice(0, last + 1).map((chance) => 100 * chance), names: ["%"], xLabel: "true count", yLabel: "percent" },
+      `Probability of each true count given a released ${released}, if all were equally likely before.`);
   } catch (problem) {
     if (problem.name === "AbortError") throw problem;
     $("meaning").textContent = problem.message;

@@ -1,0 +1,127 @@
+"""No refusal repeats what a table holds, whichever library read it and however it broke.
+
+Arrow quotes the row that it cannot split, pandas the value that it cannot convert: what they say
+never reaches a message, nor the causes that a traceback shows.
+"""
+
+import random
+import traceback
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tallyveil as tv
+from tests.asking import privatize
+from tests.attacks.engines import ENGINES
+
+SECRET, NUMBER = "Anna-Schmidt", 7919.25
+HALF = "\ud800"
+COLUMNS = {
+    "area": ["n", "e", "s", "w"],
+    "code": [1, 2, 3, 4],
+    "day": ["2026-01-01"] * 4,
+    "cases": [4, 3, 2, 1],
+}
+COUNTED = {"count": "cases", "keep": ["area"], "upper": 9, "epsilon": 1}
+LISTED = {"upper": 9, "epsilon": 1}
+FAULTS = {  # a column with a fault in the third row, and what is asked for
+    "text as a count": ("cases", SECRET, COUNTED),
+    "a fraction": ("cases", NUMBER, COUNTED),
+    "a negative number": ("cases", -7919, COUNTED),
+    "a category that is not listed": (
+        "area",
+        SECRET,
+        {**LISTED, "by": "area", "categories": "n,e"},
+    ),
+    "a number that is not listed": ("code", 7919, {**LISTED, "by": "code", "categories": "1,2"}),
+    "no number to bin": (
+        *("code", SECRET),
+        {**LISTED, "by": "code", "bins": {"code": [0, 2]}},
+    ),
+    "no bound": (
+        *("code", SECRET),
+        {**COUNTED, "keep": ["area", "code"], "hierarchy": "area", "upper_column": "code"},
+    ),
+    "a bound below 0": (
+        *("code", -7919),
+        {**COUNTED, "keep": ["area", "code"], "hierarchy": "area", "upper_column": "code"},
+    ),
+}
+MIXED = ("indexed pandas", "plain pandas")
+"""Frames that hold text beside numbers; elsewhere a column with text holds only text."""
+
+
+def break_column(name, value, engine):
+    columns = {key: list(cells) for key, cells in COLUMNS.items()}
+    columns[name][2] = value
+    if engine not in MIXED:
+        columns[name] = list(map(type(value), columns[name]))
+    return columns
+
+
+def require_no_secret(table, options, capfd):
+    """Nothing that a user can see of a refusal holds a cell; return the refusal if there is one."""
+    try:
+        privatize(table, **options)
+    except tv.TallyveilError as refused:
+        words = "".join(traceback.format_exception(refused))
+    else:
+        return None
+    words += "".join(capfd.readouterr())
+    for cell in (SECRET, "Anna", "7919", "\\ud800"):
+        assert cell not in words, words
+    return words
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_cell_is_not_quoted(name, tmp_path, capfd):
+    column, value, options = FAULTS[name]
+    for engine, build in ENGINES.items():
+        (tmp_path / engine).mkdir()
+        source = build(break_column(column, value, engine), tmp_path / engine / "table")
+        source, more = source if isinstance(source, tuple) else (source, {})
+        assert require_no_secret(source, options | more, capfd), engine
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_damaged_file_quotes_nothing(engine, tmp_path, capfd):
+    rng = random.Random(engine)
+    columns = {key: cells * 9 for key, cells in COLUMNS.items()} | {"who": [SECRET, "x"] * 18}
+    source = ENGINES[engine](columns, tmp_path / "table")
+    source, more = source if isinstance(source, tuple) else (source, {})
+    if not isinstance(source, (str, Path)):
+        pytest.skip("not a file")
+    path = Path(str(source).removeprefix("duckdb:"))
+    content = path.read_bytes()
+    options = {**COUNTED, "keep": ["area", "who"], "allow_duplicates": True, **more}
+    refused = 0
+    for _ in range(40):
+        broken = bytearray(content)
+        for _ in range(rng.choice([1, 3, 30])):
+            broken[rng.randrange(len(broken))] = rng.choice([rng.randrange(256), *b'",;\r\n\0'])
+        path.write_bytes(broken[: rng.choice([len(broken), len(broken) // 2])])
+        refused += require_no_secret(source, options, capfd) is not None
+    assert refused
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [SECRET, 1, 2.5, None],
+        [SECRET, "x", "y", SECRET + HALF],
+        [pd.Timestamp("2026-01-01"), SECRET, 3, b"\xff" + SECRET.encode()],
+        [{"name": SECRET}, {"name": 1}, {"name": None}, SECRET],
+        [[SECRET], [1], SECRET, None],
+        [10**40 + 7919, 1, 2, SECRET],
+    ],
+    ids=["mixed", "half a character", "bytes", "mappings", "lists", "large"],
+)
+@pytest.mark.parametrize("options", [COUNTED, {**LISTED, "by": "odd", "categories": ["x", "y"]}])
+def test_an_odd_object_is_not_quoted(column, options, capfd):
+    frame = pd.DataFrame({**COLUMNS, "odd": pd.Series(column, dtype=object)})
+    if "count" in options:
+        for more in ({"keep": ["odd"]}, {"count": "odd"}):
+            assert require_no_secret(frame, options | more, capfd)
+    else:
+        assert require_no_secret(frame, options, capfd)

@@ -1,0 +1,339 @@
+"""Method hierarchy: rows add up to every level, checks, refusals, and bounds of single rows."""
+
+from __future__ import annotations
+
+import csv
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tallyveil as tv
+from tallyveil.check.package import check_package
+from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
+from tallyveil.release.methods.base import Task
+from tallyveil.release.methods.hierarchy import Hierarchy, _estimate
+from tallyveil.release.preview import preview_table
+from tallyveil.sampling.entropy import SeededNotPrivate
+from tallyveil.sums.grouping import Grouping, Tree
+from tests.asking import make_options, privatize
+
+OPTIONS = {"count": "cases", "upper": 40, "epsilon": 1, "hierarchy": ["state", "county"]}
+
+
+def make_table(rows_per_county: int = 2) -> pd.DataFrame:
+    """Three states with 4, 3 and 2 counties, and a few rows in each county."""
+    draw = np.random.default_rng(5)
+    rows = [
+        (state, f"{state}{county}", age)
+        for state, counties in (("N", 4), ("S", 3), ("W", 2))
+        for county in range(counties)
+        for age in range(rows_per_county)
+    ]
+    table = pd.DataFrame(rows, columns=["state", "county", "age"])
+    return table.assign(cases=np.minimum(draw.poisson(draw.gamma(0.8, 8, len(table))), 40))
+
+
+def read_sums(folder: Path, level: int) -> list[dict[str, str]]:
+    with open(folder / f"sums-{level}.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("epsilon", ["1/20", 1, 6])
+def test_everything_adds_up_and_checks(tmp_path: Path, epsilon: object) -> None:
+    table = make_table()
+    options = {**OPTIONS, "epsilon": epsilon, "keep": "age"}
+    release = privatize(table, **options, out=tmp_path / "r")
+    released = release.table
+    assert released["cases"].between(0, 40).all()
+    for level, names in enumerate([[], ["state"], ["state", "county"]]):
+        rows = read_sums(tmp_path / "r", level)
+        summed = released.groupby(names, sort=False)["cases"].sum() if names else None
+        expected = [int(released["cases"].sum())] if summed is None else summed.tolist()
+        assert [int(row["cases"]) for row in rows] == expected
+        for row in rows:
+            low, middle, high = (float(row[f"cases_{n}"]) for n in ("low", "estimate", "high"))
+            assert low <= middle <= high
+    assert [finding for finding in check_package(tmp_path / "r") if not finding.ok] == []
+    assert release.receipt.epsilon == Fraction(str(epsilon))
+    assert release.receipt.columns[0].method == "hierarchy"
+
+
+def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: Path) -> None:
+    table = make_table(1)
+    release = privatize(table, **OPTIONS, keep=[], invariant="state", out=tmp_path / "r")
+    truth = table.groupby("state", sort=False)["cases"].sum().tolist()
+    assert [int(row["cases"]) for row in read_sums(tmp_path / "r", 1)] == truth
+    words = "the exact total and the exact sums by state"
+    findings = {finding.name: finding for finding in check_package(tmp_path / "r")}
+    assert findings["sums"].ok
+    assert f"outside the promise: {words}" in findings["sums"].detail
+    assert "Outside the guarantee" in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
+    unprotected = release.receipt.to_dict()["dp_flavor"]["unprotected_quantities"]
+    assert words in unprotected
+    assert f"Outside this guarantee: {words}" in release.receipt.promise
+    table.to_csv(tmp_path / "t.csv", index=False)
+    keys = make_options(**OPTIONS, keep=[], invariant="state")
+    assert preview_table(tmp_path / "t.csv", keys).promise == release.receipt.promise
+
+
+def test_several_columns_microdata_and_sorted_rows_add_up_too(tmp_path: Path) -> None:
+    table = make_table().assign(deaths=lambda t: t["cases"] // 4)
+    shuffled = table.sample(frac=1, random_state=1).reset_index(drop=True)
+    both = {**OPTIONS, "count": ["cases", "deaths"], "keep": "age"}
+    privatize(shuffled, **both, out=tmp_path / "two")
+    assert all(finding.ok for finding in check_package(tmp_path / "two"))
+    people = pd.DataFrame({"state": ["N"] * 30 + ["S"] * 9, "sex": ["f", "m", "f"] * 13})
+    privatize(
+        people,
+        by=["state", "sex"],
+        categories={"state": ["N", "S", "W"], "sex": ["f", "m"]},
+        upper=40,
+        epsilon=2,
+        hierarchy="state",
+        out=tmp_path / "people",
+    )
+    assert all(finding.ok for finding in check_package(tmp_path / "people"))
+    assert len(read_sums(tmp_path / "people", 1)) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"hierarchy": ["cases"]}, ArgumentError, "'hierarchy' must .* not the count column"),
+        ({"hierarchy": ["planet"]}, TableError, "No column named 'planet'"),
+        ({"hierarchy": ["county", "state"]}, TableError, "from coarse to fine"),
+        ({"weights": "1,2"}, ArgumentError, "'weights' must be 3 numbers"),
+        ({"upper": None}, ArgumentError, "'upper' must be given for the method 'hierarchy'"),
+    ],
+)
+def test_bad_requests_are_refused(change: dict, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        privatize(make_table(1), **{**OPTIONS, "keep": [], **change})
+
+
+def test_a_list_of_categories_that_is_a_full_cross_is_called_so(tmp_path: Path) -> None:
+    people = pd.DataFrame({"state": list("NNS"), "county": ["N1", "N2", "S1"], "age": [3, 40, 70]})
+    keys = {"by": ["state", "county"], "upper": 9, "epsilon": 1, "hierarchy": "state,county"}
+    crossed = {"state": ["N", "S"], "county": ["N1", "N2", "S1"]}
+    with pytest.raises(
+        TableError, match=r"combinations that exist.*header state,county"
+    ) as problem:
+        privatize(people, **keys, categories=crossed)
+    assert "distinct" not in str(problem.value)
+    (tmp_path / "counties.csv").write_text("state,county\nN,N1\nN,N2\nS,S1\n")
+    result = privatize(people, **keys, categories=tmp_path / "counties.csv")
+    assert result.receipt.sums.names == ("total", "state")
+    ages = {**keys, "by": ["state", "age"], "bins": {"age": [0, 18, 65]}, "categories": "N,S"}
+    with pytest.raises(TableError, match="leave 'age' out of the hierarchy"):
+        privatize(people, **{**ages, "hierarchy": "state,age"})
+    assert privatize(people, **{**ages, "hierarchy": "state"}).receipt.sums.sizes == (1, 2, 6)
+
+
+def test_refusals_come_before_the_debit_and_tell_no_count(tmp_path: Path) -> None:
+    ledger = tv.Ledger.create(tmp_path / "budget.db")
+    ledger.open("d", 5)
+    paid = {**OPTIONS, "keep": [], "ledger": ledger, "dataset": "d", "out": tmp_path / "r"}
+    twice = make_table(1)
+    twice.loc[0, "county"] = "S0"
+    with pytest.raises(TableError, match="occurs under two labels of 'state'"):
+        privatize(twice, **paid)
+    above = make_table(1)
+    above.loc[0, "cases"] = 41
+    words = "above the upper bound 40, and exact sums allow no top-coding"
+    with pytest.raises(TableError, match=words) as problem:
+        privatize(above, **paid, invariant="total")
+    assert "41" not in str(problem.value)
+    assert ledger.history("d") == []
+
+
+# -- rows with a largest count of their own -------------------------------------------------------
+
+
+BOUNDED = {
+    "count": "cases",
+    "upper": 30,
+    "epsilon": 1,
+    "hierarchy": "state",
+    "upper_column": "people",
+}
+
+
+def make_bounded(rows: int = 60) -> pd.DataFrame:
+    draw = np.random.default_rng(4)
+    people = draw.integers(0, 9, rows)
+    return pd.DataFrame(
+        {
+            "state": [f"s{row % 6}" for row in range(rows)],
+            "county": [f"c{row}" for row in range(rows)],
+            "people": people,
+            "cases": draw.integers(0, people + 1),
+        }
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(2, 80),
+    upper=st.integers(1, 40),
+    epsilon=st.sampled_from(["1/50", "1/2", "3"]),
+    exact=st.booleans(),
+)
+def test_rows_stay_inside_their_bounds_and_add_up(
+    *, seed: int, rows: int, upper: int, epsilon: str, exact: bool
+) -> None:
+    draw = np.random.default_rng(seed)
+    groups = np.unique(draw.integers(0, 5, rows), return_inverse=True)[1]
+    tree = Tree.of_columns([groups])
+    bounds = draw.integers(0, upper + 1, rows)
+    counts = draw.integers(0, bounds + 1)
+    level = "total" if exact else ""
+    task = Task("n", upper, Fraction(epsilon), rows, groups=Grouping.of(tree), bounds=bounds)
+    plan, entropy = Hierarchy(columns="state", invariant=level).plan(task), SeededNotPrivate(seed)
+    (published,) = plan.publish(plan.draw(np.minimum(counts, upper), entropy), entropy)
+    assert (published.values >= 0).all()
+    assert (published.values <= bounds).all()
+    sums = tree.sum_up(published.values)
+    for notice, added in zip(published.sums, sums, strict=False):
+        assert notice.tolist() == added.tolist()
+    if exact:
+        assert int(published.values.sum()) == int(counts.sum())
+
+
+def test_a_release_keeps_its_bounds_and_says_so(tmp_path: Path) -> None:
+    table = make_bounded()
+    release = privatize(table, **BOUNDED, keep="county", out=tmp_path / "r")
+    assert (release.table["cases"] <= release.table["people"]).all()
+    assert sorted(release.table["people"]) == sorted(table["people"])
+    results = {finding.name: finding for finding in tv.check_package(tmp_path / "r")}
+    assert all(one.ok for one in results.values())
+    assert "no row above its people" in results["sums"].detail
+    assert "exceeds the public column people" in (tmp_path / "r" / "METHODOLOGY.html").read_text(
+        "utf-8"
+    )
+    assert release.receipt.to_dict()["hierarchy"]["bounds"] == "people"
+
+
+def test_rows_beside_bounds_of_0_are_alone_with_their_exact_sum(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {
+            "state": ["b", "b", "a", "a", "c", "c"],
+            "county": list("uvwxyz"),
+            "people": [9, 0, 5, 5, 0, 0],
+            "cases": [7, 0, 3, 2, 0, 0],
+        }
+    )
+    keys = {**BOUNDED, "keep": "county", "invariant": "state"}
+    with pytest.warns(UserWarning, match="the exact count of 1 row that is the only one"):
+        release = privatize(table, **keys, out=tmp_path / "r")
+    notice = release.receipt.to_dict()["hierarchy"]
+    assert notice["exact_rows"] == 1
+    assert "the exact count of 1 row" in notice["outside_the_promise"]
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
+    assert tv.estimate_total(tmp_path / "r", by="state")["b"].value == 7
+
+
+def test_structural_zeros_and_bounds_go_together() -> None:
+    table = make_bounded()
+    table.loc[table["state"] == "s1", "cases"] = 0
+    release = privatize(table, **BOUNDED, keep="county", structural_zeros="state = s1")
+    assert (release.table["cases"] <= release.table["people"]).all()
+    assert not release.table.loc[release.table["state"] == "s1", "cases"].any()
+
+
+def test_larger_counts_are_cut_before_anything_is_drawn() -> None:
+    table = make_bounded()
+    more = table.assign(cases=table["people"] + 5)
+    less = table.assign(cases=table["people"])
+    result = [
+        privatize(one, **BOUNDED, keep="county", entropy=SeededNotPrivate(3)).table["cases"]
+        for one in (more, less)
+    ]
+    assert result[0].tolist() == result[1].tolist()
+
+
+def test_larger_counts_are_refused_where_none_may_be_cut() -> None:
+    table = make_bounded().assign(cases=9)
+    with pytest.raises(TableError, match="upper bound 30 or their row's 'people'"):
+        privatize(table, **BOUNDED, keep="county", invariant="state")
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "words"),
+    [
+        ({"upper_column": "cases"}, ArgumentError, "public columns.*not the count column 'cases'"),
+        ({"upper_column": "population"}, TableError, "No column named 'population'"),
+        ({"upper_column": "county", "keep": "people"}, TableError, "'county' has text"),
+        ({"people": ["1,000"] * 60, "thousands": ","}, UsageError, "plain digits"),
+        ({"people": [1e16] * 60}, ArgumentError, "numbers of at most"),
+    ],
+)
+def test_bounds_that_cannot_be_are_refused(
+    keys: dict[str, object], error: type[Exception], words: str
+) -> None:
+    table = make_bounded()
+    table = table.assign(people=keys.get("people", table["people"]))
+    options = {**BOUNDED, "keep": "county", **keys}
+    options.pop("people", None)
+    with pytest.raises(error, match=words):
+        privatize(table, **options)
+
+
+def test_microdata_have_no_column_of_bounds() -> None:
+    people = pd.DataFrame({"state": ["a", "b"] * 20, "people": 3})
+    keys = {"by": "state", "categories": ["a", "b", "c"], "count": None}
+    with pytest.raises((ArgumentError, UsageError), match="upper_column"):
+        privatize(people, **{**BOUNDED, **keys})
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "keys",
+    [{"upper_column": "people"}, {"structural_zeros": "people = 99"}, {"unbiased": True}],
+    ids=["bounds", "zero", "unbiased"],
+)
+def test_both_formats_check(tmp_path: Path, form: str, keys: dict[str, object]) -> None:
+    table = make_bounded()
+    table.loc[3, ["people", "cases"]] = 99, 0
+    options = {**BOUNDED, "upper_column": None, "keep": "all", **keys}
+    privatize(table, **options, format=form, out=tmp_path / "r")
+    assert [finding for finding in tv.check_package(tmp_path / "r") if not finding.ok] == []
+    assert len(tv.estimate_total(tmp_path / "r", by="state")) == 6
+
+
+def test_the_confidential_report_tells_what_bounds_cut(tmp_path: Path) -> None:
+    table = make_bounded().assign(people=2, cases=10)
+    path = tmp_path / "truth.html"
+    privatize(table, **BOUNDED, keep="county", confidential_report=path, out=tmp_path / "r")
+    text = path.read_text(encoding="utf-8")
+    assert "60 (100.0%)" in text
+    assert "480 of 600" in text
+    assert "more than their own bound" in text
+
+
+ROWS, UPPER, EPSILON = 3000, 600, Fraction(4)
+
+
+def test_nearly_exact_rows_without_a_histogram_are_not_smoothed():
+    """On homicides by county smoothing made rows 1.3 times and distributions 1.6 times as far."""
+    random, rows = np.random.default_rng(5), 20_000
+    some = random.lognormal(0.3, 1.9, rows).astype(np.int64)
+    counts = np.minimum(np.where(random.random(rows) < 0.5, 0, some), UPPER)
+    states = np.sort(random.integers(0, 50, rows))
+    method, groups = Hierarchy(columns="state"), Grouping.of(Tree.of_columns([states]))
+    plan = method.plan(Task("n", UPPER, EPSILON, rows, groups=groups))
+    budget = method.find_budget(plan)
+    assert not budget.distribution
+    draws = plan.draw(counts, SeededNotPrivate(1))
+    values = np.clip(draws.levels[-1], 0, UPPER)
+    alone = PrivateDraws(values, budget.levels[-1], None, Fraction(0), UPPER + 1)
+    assert estimate_histogram(alone).smooth  # or there is nothing to see
+    target = estimate_directly(alone).spread_out(UPPER + 1) / rows
+    assert np.array_equal(_estimate(values, draws, budget, UPPER), target)

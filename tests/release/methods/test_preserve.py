@@ -1,0 +1,286 @@
+"""The knob between single counts and their distribution: what it gives, states and refuses."""
+
+import inspect
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.release.methods.base import Plan, PlannedStage, Task
+from tallyveil.release.methods.preserve import Preserve, RankedDraws
+from tallyveil.release.methods.registry import METHODS
+from tallyveil.release.release import read_receipt
+from tallyveil.request.budget_split import PLAIN, choose_split, split_budget
+from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
+from tests.asking import privatize
+from tests.attacks.forging import checks
+
+ROWS = 1200
+
+
+def table():
+    import pandas as pd
+
+    counts = np.random.default_rng(7).geometric(0.25, ROWS) - 1
+    return pd.DataFrame({"area": range(ROWS), "state": ["a", "b"] * (ROWS // 2), "cases": counts})
+
+
+def publish(**options):
+    keys = {"count": "cases", "keep": "all", "upper": 40, "epsilon": "1/2"}
+    return privatize(table(), **{**keys, **options})
+
+
+def measure(released):
+    """Distance of the distributions and mean absolute error."""
+    true, result = np.array(table().cases), np.array(released)
+    return np.abs(np.sort(result) - np.sort(true)).mean(), np.abs(result - true).mean()
+
+
+def test_less_tradeoff_means_less_error_and_more_distance():
+    """Means over 12 releases; the gaps are many standard errors wide."""
+    findings = {}
+    for tradeoff in ("0", "1"):
+        each = [
+            measure(
+                publish(
+                    priority=tradeoff, epsilon="1/10", entropy=SeededNotPrivate(seed)
+                ).table.cases
+            )
+            for seed in range(12)
+        ]
+        findings[tradeoff] = np.mean(each, axis=0), np.std(each, axis=0) / np.sqrt(12)
+    (near, spread), (matched, other) = findings["0"], findings["1"]
+    assert near[1] + 4 * np.hypot(spread[1], other[1]) < matched[1]
+    assert matched[0] + 4 * np.hypot(spread[0], other[0]) < near[0]
+
+
+def test_at_zero_every_row_has_its_best_guess():
+    matching = publish(priority=0, entropy=SeededNotPrivate(3)).receipt.columns[0].matching
+    assert len(set(matching.draws.tolist())) == len(matching.draws)
+    assert (np.diff(matching.counts) >= 0).all()
+
+
+def test_from_one_on_and_by_default_the_distribution_is_kept_exactly():
+    """Rows that are matched and not moved: counts rise with draws and no interval is cut."""
+    plain = publish(method="preserve", entropy=SeededNotPrivate(4))
+    named = publish(priority="distribution", entropy=SeededNotPrivate(4))
+    assert list(plain.table.cases) == list(named.table.cases)
+    assert "tradeoff" not in named.receipt.to_dict()["columns"][0]
+    ranked = publish(priority=1, entropy=SeededNotPrivate(4)).receipt.columns[0]
+    assert ranked.tradeoff == 1
+    assert ranked.spread is not None
+    assert publish(priority="balanced").receipt.columns[0].tradeoff == "plain"
+    assert publish(priority="counts").receipt.columns[0].spread is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"priority": "1/4"},
+        {"priority": 0, "upper": None},
+        {"priority": "counts", "unbiased": True},
+        {"priority": "balanced", "upper": 900},
+        {"priority": 20},
+        {"priority": "1/2", "structural_zeros": "state == a"},
+    ],
+)
+def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
+    frame = table()
+    if "structural_zeros" in options:
+        frame.loc[frame.state == "a", "cases"] = 0
+    frame.to_csv(tmp_path / "cases.csv", index=False)
+    keys = {"count": "cases", "keep": "all", "upper": 40, "epsilon": "1/2", **options}
+    folder = tmp_path / "release"
+    release = privatize(tmp_path / "cases.csv", out=folder, **keys)
+    assert checks(folder)
+    assert read_receipt(folder) == release.receipt
+    column = release.receipt.columns[0]
+    split = choose_split(
+        column.tradeoff,
+        "1/2",
+        records=release.receipt.protected_rows,
+        size=256 if options.get("upper", 40) is None else column.upper + 1,
+    )
+    assert split.epsilon2 == column.counts_stage.epsilon
+    assert release.receipt.epsilon == Fraction(1, 2)
+    assert set(tv.estimate_total(folder, by="state")) == {"a", "b"}
+
+
+@pytest.mark.parametrize(("tradeoff", "marked"), [("0", True), ("1/4", False)])
+def test_counts_that_are_best_guesses_are_marked_as_such(tmp_path, tradeoff, marked):
+    folder = tmp_path / "release"
+    keys = {"count": "cases", "keep": "all", "upper": 40, "epsilon": 1, "priority": tradeoff}
+    privatize(table(), out=folder, **keys)
+    assert checks(folder)
+    described = json.loads((folder / "datapackage.json").read_text())["resources"][0]["schema"]
+    (field,) = (field for field in described["fields"] if field["name"] == "cases")
+    assert field["constraints"] == {"required": True, "minimum": 0, "maximum": 40}
+    page = (folder / "METHODOLOGY.html").read_text()
+    words = "not to be summed, averaged or tabulated"
+    assert [words in text for text in (field["description"], page)] == [marked] * 2
+
+
+def test_balanced_counts_err_no_more_than_plain_noise():
+    """Where ranks cost more than plain noise; means over 20 releases."""
+    counts = np.random.default_rng(3).binomial(20, 0.5, 4000)
+    released = {
+        name: [
+            privatize(
+                counts, upper=20, epsilon="3/2", entropy=SeededNotPrivate(seed), **options
+            ).table
+            for seed in range(20)
+        ]
+        for name, options in {
+            "balanced": {"priority": "balanced"},
+            "ranked": {"priority": 1},
+            "plain": {"method": "geometric"},
+        }.items()
+    }
+    errors = {
+        name: [np.abs(table - counts).mean() for table in tables]
+        for name, tables in released.items()
+    }
+    mean = {name: np.mean(values) for name, values in errors.items()}
+    spread = {name: np.std(values) / np.sqrt(20) for name, values in errors.items()}
+    assert mean["balanced"] < mean["plain"] + 4 * np.hypot(spread["balanced"], spread["plain"])
+    assert mean["ranked"] > mean["plain"] + 4 * np.hypot(spread["ranked"], spread["plain"])
+    far = {
+        name: np.mean([np.abs(np.sort(t) - np.sort(counts)).mean() for t in tables])
+        for name, tables in released.items()
+    }
+    assert far["ranked"] < far["balanced"] < far["plain"]
+
+
+@pytest.mark.parametrize("tradeoff", ["0", "1/4", "1", "balanced"])
+def test_stated_intervals_hold(tradeoff):
+    """Rows of each true count with at least 30 rows, pooled over 15 releases."""
+    true, inside, rows = np.array(table().cases), 0, 0
+    for seed in range(15):
+        release = publish(priority=tradeoff, entropy=SeededNotPrivate(seed))
+        stated = release.figures[0].accuracy.interval
+        result = np.array(release.table.cases)
+        inside += ((result >= stated[true, 0]) & (result <= stated[true, 1])).sum()
+        rows += len(true)
+    assert inside / rows >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / rows)
+
+
+def test_the_estimate_of_the_total_does_not_depend_on_the_knob():
+    """All draws are in the receipt, whatever was made of them."""
+    one = publish(priority="1/500", entropy=SeededNotPrivate(9))
+    two = publish(priority="1/200", entropy=SeededNotPrivate(9))
+    assert one.receipt.stages == two.receipt.stages
+    assert one.receipt.columns[0].total == two.receipt.columns[0].total
+
+
+def test_the_share_grows_with_the_tradeoff_and_without_one_the_split_is_the_predicted():
+    shares = [
+        choose_split(Fraction(tradeoff), "1/4", records=3136, size=51).epsilon1
+        for tradeoff in (0, 1, 4, 16, 64)
+    ]
+    assert shares == sorted(shares)
+    assert shares[0] == 0 < shares[-1]
+    assert choose_split(None, 1, records=99, size=9) == split_budget(1, records=99, size=9)
+    for tradeoff in (Fraction(1), PLAIN):
+        for epsilon in ("1/1000", 20, 700):
+            for records, size in ((1, 2), (10**8, 2), (50, 10**6)):
+                split = choose_split(tradeoff, epsilon, records=records, size=size)
+                assert split.epsilon1 + split.epsilon2 == Fraction(epsilon)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"priority": "speed"}, "'priority' must be one of .*, or a number"),
+        (
+            {"priority": "counts", "epsilon": None, "accuracy": 3},
+            "'budget.accuracy' does not go with the method 'preserve'",
+        ),
+        (
+            {"priority": "balanced", "count": ["cases", "area"], "nested": ["cases", "area"]},
+            "by rank",
+        ),
+    ],
+)
+def test_contradictions_are_refused(options, words):
+    with pytest.raises((ArgumentError, UsageError), match=words):
+        publish(**options)
+
+
+COUNTS = np.minimum(np.random.default_rng(0).geometric(0.2, size=400) - 1, 20)
+
+
+def preserve(upper, budget):
+    """The method for a split budget, everything certified."""
+    noise = [tv.certify_noise(budget.epsilon1)] if budget.epsilon1 else []
+    counts = tv.certify_geometric(tv.Query.count(upper), budget.epsilon2)
+    parts = zip(("distribution", "counts")[-1 - len(noise) :], [*noise, counts], strict=True)
+    stages = tuple(PlannedStage("n", kind, result, result.exact_epsilon) for kind, result in parts)
+    task = Task("n", upper, budget.epsilon)
+    return Plan(task, Preserve(), "", budget.epsilon, stages)
+
+
+def draw_privately(counts, upper, budget, source):
+    return preserve(upper, budget).draw(counts, source).private
+
+
+def match_counts(draws, source):
+    budget = split_budget(1, "1/2", records=9, size=9)
+    (published,) = preserve(draws.size - 1, budget).publish(RankedDraws(draws), source)
+    return published.counts, published.histogram.spread_out(draws.size)
+
+
+def release(counts, upper, epsilon, split="predicted", entropy=None):
+    source = Entropy() if entropy is None else entropy
+    budget = split_budget(epsilon, split, records=len(counts), size=upper + 1)
+    return match_counts(draw_privately(np.asarray(counts), upper, budget, source), source)
+
+
+@pytest.mark.parametrize("split", ["predicted", "paper", "1/3", 0])
+def test_table_and_published_histogram_agree_exactly(split):
+    released, histogram = release(COUNTS, 20, "0.8", split)
+    assert released.shape == COUNTS.shape
+    assert released.dtype == np.int64
+    assert (np.bincount(released, minlength=21) == histogram).all()
+
+
+def test_numpys_random_numbers_are_never_used(monkeypatch):
+    for name in ("default_rng", "random", "permutation", "geometric", "laplace", "choice"):
+        monkeypatch.setattr(np.random, name, None)
+    release(COUNTS, 20, 1)
+
+
+def test_publishing_takes_private_draws_and_nothing_else():
+    for method in METHODS.values():
+        arguments = list(inspect.signature(method.publish).parameters)
+        assert arguments == ["self", "plan", "draws", "entropy"]
+    fields = set(PrivateDraws.__dataclass_fields__)
+    assert fields == {"values", "epsilon2", "totals", "epsilon1", "size", "thresholds", "weights"}
+    budget = split_budget(1, "1/2", records=len(COUNTS), size=21)
+    draws = draw_privately(COUNTS, 20, budget, Entropy())
+    assert not np.shares_memory(draws.values, COUNTS)
+    assert not draws.values.flags.writeable
+    assert not draws.totals.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "counts", [[7], [0], [20], [4] * 50, [0] * 50, [20] * 50, [0, 20], list(range(21))]
+)
+@pytest.mark.parametrize("epsilon", ["0.01", 1, 30])
+@pytest.mark.parametrize("split", ["predicted", "1/2"])
+def test_small_and_degenerate_tables(counts, epsilon, split):
+    released, histogram = release(counts, 20, epsilon, split)
+    assert len(released) == len(counts) == histogram.sum()
+    assert ((released >= 0) & (released <= 20)).all()
+    if epsilon == 30 and split == "predicted":
+        assert released.tolist() == counts  # noise has odds of e^-30
+
+
+def test_two_counts_only_and_wide_ranges():
+    assert set(release([0, 1, 1, 0], 1, 1)[0]) <= {0, 1}
+    released, histogram = release([0, 5, 99_999], 100_000, 2, "1/2")
+    assert histogram.shape == (100_001,)
+    assert released.max() <= 100_000

@@ -1,0 +1,94 @@
+"""Strata: every public group keeps its own distribution, both doors, checks, refusals, privacy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tallyveil as tv
+from tallyveil.check.package import check_package
+from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.sampling.entropy import SeededNotPrivate
+from tests.asking import privatize
+
+OPTIONS = {"count": "cases", "upper": 30, "epsilon": 1, "strata": "region", "keep": "area"}
+
+
+def make_table(rows: int = 600) -> pd.DataFrame:
+    """A region with many cases and two with few."""
+    draw = np.random.default_rng(2)
+    region = np.repeat(["city", "land", "sea"], rows // 3)
+    mean = np.where(region == "city", 9.0, 0.5)
+    cases = np.minimum(draw.poisson(draw.gamma(2, mean / 2)), 30)
+    return pd.DataFrame({"region": region, "area": range(len(region)), "cases": cases})
+
+
+def measure(released: pd.DataFrame, table: pd.DataFrame) -> float:
+    """The mean distance of distributions within regions."""
+    gaps = [
+        np.abs(np.sort(released.loc[rows, "cases"]) - np.sort(table.loc[rows, "cases"])).mean()
+        for rows in table.groupby("region").groups.values()
+    ]
+    return float(np.mean(gaps))
+
+
+def test_regions_keep_their_own_distributions(tmp_path: Path) -> None:
+    table, plain = make_table(), {**OPTIONS, "strata": None, "keep": ["area", "region"]}
+    half = {**OPTIONS, "epsilon": "1/2"}
+    plain |= {"epsilon": "1/2", "method": "preserve"}
+
+    def average(keys: dict[str, object]) -> float:
+        seeds = map(SeededNotPrivate, range(8))
+        result = (privatize(table, **keys, entropy=seed).table for seed in seeds)
+        return float(np.mean([measure(released, table) for released in result]))
+
+    apart, complete = average(half), average(plain)
+    assert apart < 0.7 * complete
+
+
+def test_the_folder_states_the_strata_and_checks(tmp_path: Path) -> None:
+    release = privatize(make_table(), **OPTIONS, out=tmp_path / "r")
+    assert all(finding.ok for finding in check_package(tmp_path / "r"))
+    assert release.receipt.to_dict()["strata"] == {"columns": ["region"], "strata": 3}
+    (column,) = release.receipt.columns
+    assert column.method == "strata"
+    assert [stage.kind for stage in column.stages] == ["distribution", "counts"]
+    assert release.receipt.epsilon == 1
+
+
+def test_zeros_microdata_and_the_command_line_know_strata(tmp_path: Path) -> None:
+    table = make_table()
+    table.loc[table["region"] == "sea", "cases"] = 0
+    release = privatize(table, **OPTIONS, structural_zeros="region = sea", out=tmp_path / "zero")
+    assert (release.table.loc[table["region"] == "sea", "cases"] == 0).all()
+    assert all(finding.ok for finding in check_package(tmp_path / "zero"))
+    people = pd.DataFrame({"state": ["N"] * 30 + ["S"] * 9, "sex": ["f", "m", "f"] * 13})
+    categories = {"state": ["N", "S", "W"], "sex": ["f", "m"]}
+    options = {"by": ["state", "sex"], "categories": categories, "upper": 40, "epsilon": 2}
+    privatize(people, **options, strata="state", out=tmp_path / "people")
+    assert all(finding.ok for finding in check_package(tmp_path / "people"))
+
+
+def test_only_the_whole_table_can_be_added_up() -> None:
+    table = make_table()
+    release = privatize(table, **OPTIONS)
+    findings = tv.estimate_total(release)
+    assert findings.low <= findings.value <= findings.high
+    with pytest.raises(UsageError, match="within strata"):
+        tv.estimate_total(release, by="region")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"strata": "cases"}, ArgumentError, "'strata' must .* not the count column"),
+        ({"strata": "planet"}, TableError, "planet"),
+        ({"upper": None}, ArgumentError, "upper"),
+    ],
+)
+def test_bad_requests_are_refused(change: dict, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        privatize(make_table(30), **{**OPTIONS, **change})

@@ -1,0 +1,334 @@
+"""The stated accuracy is the true one: every figure is measured on tables like real ones.
+
+Tables are generated: many zeros, long tails, few rows and many, ranges of 40, 2,000 and 1,000,000.
+Where a figure is exact the tolerance is rounding; where it is measured, it is four standard errors.
+"""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tallyveil as tv
+from tallyveil.cli import app as program
+from tallyveil.release.accuracy import (
+    describe_optimality,
+    estimate_spread,
+    expect_matched,
+    geometric_accuracy,
+    matched_mechanism,
+    predict_release,
+)
+from tallyveil.release.column import Matching
+from tallyveil.sampling.entropy import SeededNotPrivate
+from tests.asking import privatize
+
+
+def shuffled(counts):
+    return counts[SeededNotPrivate(1).permutation(len(counts))]
+
+
+def quantiles(rows):
+    return (np.arange(rows) + 0.5) / rows
+
+
+def cases(rows=4000, top=40):
+    """Cases by county: many zeros, a long tail."""
+    return shuffled(
+        np.minimum(np.floor(6 * (-np.log(1 - quantiles(rows))) ** 1.3), top).astype(int)
+    )
+
+
+def murders(rows=3000, top=2000):
+    """Half zeros, and a tail so heavy that a handful of rows holds a quarter of the total."""
+    tail = np.floor(0.7 / (1 - quantiles(rows)) ** 0.8 - 0.7).astype(int)
+    return shuffled(np.minimum(tail, top))
+
+
+def sparse(rows=3000):
+    """Nineteen rows in twenty are zero."""
+    counts = np.zeros(rows, dtype=int)
+    counts[: rows // 20] = np.arange(rows // 20) % 13 + 1
+    return shuffled(counts)
+
+
+def areas(rows=100):
+    """Few rows, middling counts."""
+    return shuffled((np.arange(rows) ** 2 % 37).astype(int))
+
+
+def populations(rows=800):
+    """Counts from a dozen to a million."""
+    return shuffled(np.floor(10 ** (1 + 5 * quantiles(rows))).astype(int))
+
+
+TABLES = {
+    "cases, 40": (cases(), 40),
+    "cases, 2,000": (cases(), 2000),
+    "murders, 40, top-coded": (murders(), 40),
+    "murders, 2,000": (murders(), 2000),
+    "sparse, 40": (sparse(), 40),
+    "100 areas, 40": (areas(), 40),
+    "8 rows, 40": (areas(8), 40),
+    "populations, 1,000,000": (populations(), 1_000_000),
+    "murders, 1,000,000": (murders(), 1_000_000),
+}
+CLASSES = [(0, 0), (1, 2), (3, 9), (10, 29), (30, 99), (100, 10**7)]
+
+
+def releases(true, upper, epsilon, method, runs):
+    """Published counts and the stated accuracy, run by run."""
+    for seed in range(runs):
+        entropy = SeededNotPrivate(seed)
+        rel = tv.privatize(true, upper=upper, epsilon=epsilon, method=method, entropy=entropy)
+        yield np.array(rel.table), rel.figures[0].accuracy, rel
+
+
+@pytest.mark.parametrize("upper", [1, 2, 7, 40])
+@pytest.mark.parametrize("epsilon", ["1/20", "1/2", "1", "3", "20"])
+def test_the_formulas_agree_with_the_matrix(upper, epsilon):
+    exact = Fraction(epsilon)
+    mechanism = tv.geometric(tv.Query.count(upper), exact)
+    figures = geometric_accuracy(upper, exact)
+    np.testing.assert_allclose(figures.bias, mechanism.bias(), atol=1e-9)
+    np.testing.assert_allclose(figures.rmse, mechanism.rmse(), atol=1e-9)
+    np.testing.assert_array_equal(figures.interval, mechanism.interval(0.95))
+
+
+@pytest.mark.parametrize("method", ["preserve", "geometric"])
+@pytest.mark.parametrize("name", TABLES)
+def test_intervals_cover_at_least_what_they_say(method, name):
+    """95 % of the rows of every class of counts; tolerance four standard errors of the runs.
+
+    Rows of one run are not independent, so runs are compared, not rows.
+    """
+    true, upper = TABLES[name]
+    clipped = np.minimum(true, upper)
+    for epsilon, runs in (("1", 30), ("1/4", 20)) if upper < 10_000 else (("1/2", 3),):
+        inside = []
+        for released, accuracy, _ in releases(true, upper, epsilon, method, runs):
+            low, high = accuracy.interval[clipped].T
+            inside.append((released >= low) & (released <= high))
+        held = np.array(inside)
+        for first, last in CLASSES:
+            rows = (clipped >= first) & (clipped <= last)
+            if rows.any():
+                share = held[:, rows].mean(axis=1)
+                chance = np.sqrt(0.95 * 0.05 / (runs * rows.sum()))
+                margin = 4 * max(share.std() / np.sqrt(runs), chance)
+                assert share.mean() >= 0.95 - margin, (epsilon, first, last, share.mean())
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if "1,000,000" not in name])
+def test_stated_bias_and_error_of_preserved_tables_are_seen(name):
+    """They are estimates: right within four standard errors and a tenth of the error itself."""
+    true, upper = TABLES[name]
+    clipped = np.minimum(true, upper)
+    for epsilon in ("1", "1/4"):
+        runs = list(releases(true, upper, epsilon, "preserve", 30))
+        for first, last in CLASSES:
+            rows = (clipped >= first) & (clipped <= last)
+            if not rows.any():
+                continue
+            error = np.array([(released - clipped)[rows] for released, _, _ in runs])
+            bias = np.array([accuracy.bias[clipped[rows]] for _, accuracy, _ in runs])
+            rmse = np.array([accuracy.rmse[clipped[rows]] for _, accuracy, _ in runs])
+            typical = np.sqrt((rmse**2).mean())
+            gap = (error - bias).mean(axis=1)
+            assert abs(gap.mean()) <= 4 * gap.std() / np.sqrt(30) + 0.1 * typical, (first, last)
+            gap = (error**2 - rmse**2).mean(axis=1)
+            slack = 4 * gap.std() / np.sqrt(30) + 0.2 * typical**2
+            assert abs(gap.mean()) <= slack, (epsilon, first, last, typical)
+
+
+@pytest.mark.parametrize("upper", [40, 2000, 1_000_000])
+def test_bias_and_error_of_geometric_noise_are_exact_at_any_range(upper):
+    """40,000 draws of each true count; four standard errors."""
+    certified = tv.certify_geometric(tv.Query.count(upper), "1/2")
+    figures = geometric_accuracy(upper, Fraction(1, 2))
+    for true in (0, 1, 5, upper // 2, upper - 1, upper):
+        error = certified.release(np.full(40_000, true), SeededNotPrivate(true)) - true
+        assert abs(error.mean() - figures.bias[true]) <= 4 * error.std() / 200
+        squared = error.astype(float) ** 2
+        assert abs(squared.mean() - figures.rmse[true] ** 2) <= 4 * squared.std() / 200
+        low, high = figures.interval[true]
+        assert ((error + true >= low) & (error + true <= high)).mean() >= 0.95 - 4 * 0.0011
+
+
+@pytest.mark.parametrize("method", ["preserve", "geometric"])
+@pytest.mark.parametrize("name", ["cases, 40", "murders, 2,000", "sparse, 40"])
+def test_twice_the_stated_spread_holds_as_often_as_twice_a_standard_error(method, name):
+    """Whiskers of the published counts that occur: right in 95 % less four standard errors."""
+    true, upper = TABLES[name]
+    histogram = np.bincount(np.minimum(true, upper), minlength=upper + 1)
+    held = []
+    for _, _, rel in releases(true, upper, 1, method, 12):
+        column = rel.receipt.columns[0]
+        if method == "geometric":  # a standard error around the expected rows, not the true ones
+            drawn = tv.geometric(tv.Query.count(upper), 1).matrix
+            expected = histogram @ drawn
+        else:
+            expected = histogram
+        gap = np.abs(np.array(column.histogram.rows) - expected[list(column.histogram.counts)])
+        held.append((gap <= np.array(column.spread) + 0.5).mean())
+    assert np.mean(held) >= 0.95 - 4 * np.std(held) / np.sqrt(len(held))
+
+
+def test_more_budget_for_the_distribution_means_less_spread():
+    histogram = np.bincount(cases(), minlength=41)
+    wide = estimate_spread(histogram, Fraction(0), Fraction(1))
+    narrow = estimate_spread(histogram, Fraction(1, 2), Fraction(1))
+    assert (narrow < wide).all()
+
+
+def test_a_matching_says_which_draws_became_which_counts():
+    draws, counts = np.array([0, 0, 1, 4, 9]), np.array([0, 1, 1, 3, 8])
+    matching = Matching.of(draws, counts)
+    assert [part.tolist() for part in matching.draws_of([0, 1, 8])] == [[0, 0, 9], [0, 1, 9]]
+    low, high = matching.find_range([0, 2, 5, 5], [1, 4, 8, 30])
+    assert low.tolist() == [0, 3, 8, 8]
+    assert high.tolist() == [1, 3, 3, 8], "no draw from 5 to 8 occurs"
+    move, variance = matching.describe_moves(11)
+    assert move[[0, 1, 4, 9, 10]].tolist() == [0.5, 0.0, -1.0, -1.0, -1.0]
+    assert variance[:2].tolist() == [0.25, 0.0]
+
+
+COUNTS = np.random.default_rng(3).geometric(0.3, 900) - 1
+AWAY = np.abs(np.subtract.outer(np.arange(20), np.arange(20)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "preserve", "upper": 30},
+        {"method": "preserve"},
+        {"method": "geometric", "upper": 30},
+        {"method": "geometric"},
+        {"method": "fair", "upper": 30},
+        {"priority": "counts", "upper": 30},
+        {"priority": "balanced", "upper": 30},
+    ],
+)
+def test_no_release_is_expected_to_be_better_than_the_bound(options):
+    release = privatize(COUNTS, epsilon="1/2", entropy=SeededNotPrivate(1), **options)
+    facts = release.receipt.columns[0].optimality
+    assert 0 < facts["least_error"] <= facts["least_error_same_distribution"] * (1 + 1e-9)
+    assert facts["least_error"] <= facts["expected_error"] + 1e-6
+
+
+def test_rank_matching_of_all_draws_attains_the_bound():
+    """With the exact remap of `transport` the expected error is the least there is."""
+    rows = np.array([400, 300, 200, 100])
+    shares = rows / rows.sum()
+    for delta in (0, "0.05"):
+        result = tv.transport(tv.Query.count(3), 1, shares, delta=delta)
+        error = float(shares @ (result.matrix * AWAY[:4, :4]).sum(axis=1))
+        facts = describe_optimality(error, shares, Fraction(1), Fraction(delta))
+        assert facts["expected_error"] == pytest.approx(facts["least_error_same_distribution"])
+
+
+@pytest.mark.parametrize("epsilon", ["1/50", "1/2", "3"])
+def test_the_bounds_are_the_ends_of_the_frontier(epsilon):
+    shares = np.bincount(COUNTS) / len(COUNTS)
+    shares[3] = 0
+    shares /= shares.sum()
+    curve = tv.frontier(tv.Query.count(len(shares) - 1), epsilon, shares, tradeoffs=[0.0, 1.0])
+    facts = describe_optimality(9.0, shares, Fraction(epsilon))
+    assert facts["least_error"] == pytest.approx(curve.error[0], abs=1e-6)
+    assert facts["least_error_same_distribution"] == pytest.approx(curve.error[1], abs=1e-6)
+
+
+@pytest.mark.parametrize("delta", ["0.01", "0.2"])
+def test_with_a_delta_no_mechanism_of_a_program_is_below_the_bound(delta):
+    shares = np.array([0.5, 0.2, 0.2, 0.1])
+    facts = describe_optimality(9.0, shares, Fraction(1), Fraction(delta))
+    best = tv.design(tv.Query.count(3), 1, "absolute", prior=shares, delta=delta)
+    error = float(shares @ (best.mechanism.matrix * AWAY[:4, :4]).sum(axis=1))
+    assert facts["least_error"] == pytest.approx(error, abs=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(2)])
+def test_the_error_of_matched_counts_is_that_of_their_matrix(epsilon):
+    draws = np.array([0, 0, 1, 3, 3, 7, 7, 9])
+    matching = Matching.of(draws, np.array([0, 1, 1, 2, 4, 6, 6, 8]))
+    shares = np.bincount(draws, minlength=11) / len(draws)
+    result = matched_mechanism(10, epsilon, matching)
+    error = float(shares @ (result.matrix * AWAY[:11, :11]).sum(axis=1))
+    assert expect_matched(shares, epsilon, matching) == pytest.approx(error, rel=1e-9)
+
+
+def test_a_column_of_zeros_has_none():
+    assert describe_optimality(0.1, np.ones(1), Fraction(1)) is None
+
+
+def test_wide_ranges_signed_columns_and_deltas_have_bounds():
+    wide = COUNTS * 700 + np.arange(len(COUNTS)) * 13 % 700
+    tables = {
+        "wide": (wide, {"method": "preserve", "upper": 20_000}),
+        "plain": (wide, {"method": "geometric", "upper": 20_000}),
+        "open": (wide, {"method": "preserve"}),
+        "delta": (COUNTS, {"upper": 30, "delta": "1e-6"}),
+        "signed": (COUNTS, {"method": "geometric", "signed": True}),
+    }
+    for counts, options in tables.values():
+        release = privatize(counts, epsilon=1, entropy=SeededNotPrivate(1), **options)
+        facts = release.receipt.columns[0].optimality
+        assert 0 < facts["least_error"] <= facts["expected_error"] + 1e-6
+        measured = np.abs(release.table - counts).mean()
+        assert facts["expected_error"] == pytest.approx(measured, rel=0.25)
+
+
+def test_the_folder_and_the_page_state_it(tmp_path):
+    folder = tmp_path / "release"
+    privatize(COUNTS, upper=30, epsilon=1, out=folder)
+    assert [finding.detail for finding in tv.check_package(folder) if not finding.ok] == []
+    assert (
+        "No method with epsilon 1 for a change of one count"
+        in (folder / "METHODOLOGY.html").read_text()
+    )
+    receipt = json.loads((folder / "receipt.json").read_text())
+    assert receipt["columns"][0]["optimality"]["least_error"] > 0
+
+
+def test_the_page_names_the_epsilon_that_the_bound_is_for(tmp_path):
+    """It is that of a move of one count, and not what the whole release costs."""
+    folder = tmp_path / "release"
+    privatize(COUNTS, upper=9, epsilon="1.1", contributions=2, out=folder)
+    page = " ".join((folder / "METHODOLOGY.html").read_text().split())
+    assert "epsilon 2.2)" in page
+    assert "No method with epsilon 1.1 for a change of one count by one" in page
+
+
+def test_heavy_tails_have_a_bound_without_an_upper_one():
+    counts = np.append(COUNTS, [650, 700])
+    facts = privatize(counts, epsilon=1, method="preserve").receipt.columns[0].optimality
+    assert 0 < facts["least_error"] < facts["expected_error"]
+
+
+def test_a_dry_run_predicts_errors_of_the_right_size():
+    """Within a factor of three of what 10 releases have, and the bound below the noise itself."""
+    words = "privatize x.csv --count n --keep all --upper 30 --epsilon 0.5 --dry-run --set"
+    command = [*words.split(), "dry_run.rows=900"]
+    done = CliRunner().invoke(program.app, [*command, "--json"])
+    facts = json.loads(done.stdout)["columns"][0]["prediction"]
+    errors, distances = [], []
+    for seed in range(10):
+        result = np.asarray(
+            privatize(COUNTS, upper=30, epsilon="1/2", entropy=SeededNotPrivate(seed)).table
+        )
+        errors.append(np.abs(result - COUNTS).mean())
+        distances.append(np.abs(np.sort(result) - np.sort(COUNTS)).mean())
+    assert facts["error"] / 3 < np.mean(errors) < 3 * facts["error"]
+    assert facts["distance"] / 3 < np.mean(distances) < 3 * facts["distance"]
+    assert 0 < facts["bound_of_distance"] <= 30 / 900 / np.sinh(0.5)
+    text = CliRunner().invoke(program.app, command).stdout
+    assert "in any private release" in " ".join(text.split())
+
+
+def test_predictions_are_finite_at_the_ends():
+    for epsilon in (Fraction(1, 1000), Fraction(20), Fraction(700)):
+        for rows, cells in ((1, 2), (10**8, 256), (50, 1000)):
+            facts = predict_release(epsilon, epsilon * Fraction(9, 10), rows, cells)
+            assert all(np.isfinite(value) for value in facts.values())

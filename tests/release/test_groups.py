@@ -1,0 +1,353 @@
+"""Totals of groups in receipts and on pages: those of `estimate_total`, where they can be told."""
+
+import re
+import shutil
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tallyveil as tv
+from tallyveil.documents.group_record import MOST_GROUPS
+from tallyveil.release import groups as by_group
+from tallyveil.release.release import read_receipt, rebuild_methodology
+from tests.asking import privatize
+from tests.attacks.forging import read, reseal, write
+
+ROWS = 240
+WIDE = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}
+TWO = {**WIDE, "count": ["cases", "deaths"]}
+KINDS = {
+    "preserve": {**WIDE, "method": "preserve"},
+    "geometric": {**WIDE, "method": "geometric"},
+    "fair": {**WIDE, "method": "fair"},
+    "no upper": {**WIDE, "upper": None},
+    "signed": {**WIDE, "upper": None, "signed": True, "method": "geometric"},
+    "unbiased": {**WIDE, "unbiased": True},
+    "zeros": {**WIDE, "method": "geometric", "structural_zeros": "state = S0"},
+    "hierarchy": {**WIDE, "hierarchy": "region,state"},
+    "exact": {**WIDE, "hierarchy": "region,state", "invariant": "region"},
+    "hierarchy, unbiased": {**WIDE, "hierarchy": "region,state", "unbiased": True},
+    "margins": {**WIDE, "margins": "state+half,age"},
+    "strata": {**WIDE, "strata": "region", "unbiased": True},
+    "nested": {**TWO, "nested": "deaths,cases", "method": "preserve"},
+    "two": TWO,
+}
+
+
+@pytest.fixture
+def frame():
+    index = np.arange(ROWS)
+    return pd.DataFrame(
+        {
+            "area": index,
+            "state": [f"S{i % 8}" for i in index],
+            "region": ["NS"[i % 8 // 4] for i in index],
+            "half": ["ab"[i // 8 % 2] for i in index],
+            "age": [f"{i // 16 % 5}0+" for i in index],
+            "cases": np.where(index % 8, index * index % 13, 0),
+            "deaths": np.where(index % 8, index * index % 13 // 4, 0),
+        }
+    )
+
+
+def publish(frame, **options):
+    counts = options["count"]
+    return privatize(frame if "deaths" in counts else frame.drop(columns="deaths"), **options)
+
+
+def read_page(text):
+    """The tables of the page: by their title, lines of text."""
+    findings = {}
+    for title, body in re.findall(r"<h3>(Totals of .*?)</h3>\s*(<div.*?</div>)", text, re.DOTALL):
+        lines = re.findall(r"<tr>(<td.*?)</tr>", body, re.DOTALL)
+        cells = [re.findall(r'<td(?: class="number")?>(.*?)</td>', line) for line in lines]
+        findings[unescape(title)] = [[unescape(cell) for cell in one] for one in cells]
+    return findings
+
+
+def show(number):
+    return f"{round(number):,}".replace("-", "−")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_gives_what_estimate_total_gives(frame, kind):
+    rel = publish(frame, **KINDS[kind])
+    shown = read_page(rel.files["METHODOLOGY.html"].decode())
+    titles = set()
+    for column in rel.receipt.columns:
+        for made in column.groups:
+            title = f"Totals of {column.name} by {' and '.join(made.by)}"
+            titles.add(title)
+            by = made.by[0] if len(made.by) == 1 else made.by
+            findings = tv.estimate_total(rel, column=column.name, by=by)
+            names = [key if isinstance(key, str) else " · ".join(key) for key in findings]
+            assert [line[0] for line in shown[title]] == names == made.groups
+            for line, one in zip(shown[title], findings.values(), strict=True):
+                assert line[1] == f"{one.groups:,}"
+                assert line[-2:] == [show(one.value), f"{show(one.low)} to {show(one.high)}"]
+            if column.kind.adds_up:
+                sums = rel.table.groupby(list(made.by), sort=False)[column.name].sum()
+                assert [line[2] for line in shown[title]] == [f"{s:,}" for s in sums]
+            else:
+                assert {len(line) for line in shown[title]} == {4}
+    assert set(shown) == titles
+    kinds = {c.name: [made.by for made in c.groups] for c in rel.receipt.columns}
+    assert kinds["cases"][:2] == [("state",), ("region",)]
+    assert (("age",) in kinds["cases"]) == (kind not in ("hierarchy", "exact"))
+    assert (("state", "half") in kinds["cases"]) == (kind == "margins")
+    assert kind != "nested" or not kinds["deaths"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_with_totals_of_groups_checks(frame, kind, tmp_path):
+    rel = publish(frame, **KINDS[kind], out=tmp_path / "r")
+    assert read_receipt(tmp_path / "r") == rel.receipt
+    findings = {finding.name: finding for finding in tv.check_package(tmp_path / "r")}
+    assert all(finding.ok for finding in findings.values())
+    assert "groups" in findings
+
+
+def forge(folder, change):
+    """Change a receipt's totals of groups, and make the page and the checksums again."""
+    document = read(folder)
+    change(document["columns"][0])
+    write(folder, document)
+    page = rebuild_methodology(folder)
+    (folder / "METHODOLOGY.html").write_text(page, encoding="utf-8")
+    reseal(folder)
+    return [finding.name for finding in tv.check_package(folder) if not finding.ok]
+
+
+def put(part, index, value):
+    def change(column):
+        column["groups"][0][part][index] = value
+
+    return change
+
+
+def move(part, index, by):
+    """Away from what is stated, so that a forgery never says what is true by chance."""
+
+    def change(column):
+        column["groups"][0][part][index] += by
+
+    return change
+
+
+FORGERIES = {
+    "estimate": move("estimate", 0, 0.5),
+    "low": move("low", 0, -1),
+    "high": move("high", 1, 1),
+    "rows": move("rows", 0, 1),
+    "label": lambda column: column["groups"][0]["labels"][0].__setitem__(0, "S9"),
+    "other column": put("by", 0, "half"),
+    "twice": lambda column: column["groups"].append(column["groups"][0]),
+    "added": lambda column: column["groups"][0].update(published=column["groups"][0]["rows"]),
+}
+SILENCE = {
+    "left out": lambda column: column["groups"].pop(),
+    "all left out": lambda column: column["groups"].clear(),
+    "swapped": lambda column: column["groups"].reverse(),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_totals_of_groups_do_not_pass(frame, tmp_path, name):
+    publish(frame, **KINDS["preserve"], out=tmp_path / "r")
+    assert forge(tmp_path / "r", lambda column: None) == []
+    assert forge(tmp_path / "r", FORGERIES[name]) == ["groups"]
+
+
+@pytest.mark.parametrize("name", SILENCE)
+def test_totals_may_be_left_out_or_stand_in_another_order(frame, tmp_path, name):
+    """Nothing wrong is said so. Which columns make groups depends on what a file can tell apart."""
+    publish(frame, **KINDS["preserve"], out=tmp_path / "r")
+    assert forge(tmp_path / "r", SILENCE[name]) == []
+
+
+@pytest.mark.parametrize("shift", [3, 1500])
+def test_totals_of_large_counts_cannot_be_moved(tmp_path, shift):
+    """Noise of 60 is little beside totals of 10^9, and so is what a forger may move."""
+    counts = np.random.default_rng(1).integers(999_000, 1_001_000, 2000)
+    table = pd.DataFrame({"id": range(2000), "half": ["a", "b"] * 1000, "cases": counts})
+    options = {"count": "cases", "keep": "all", "method": "geometric", "epsilon": 1}
+    privatize(table, **options, out=tmp_path / "r")
+
+    def move_groups(column):
+        for part in ("estimate", "low", "high"):
+            column["groups"][0][part][0] += shift
+
+    def move_total(column):
+        for part in ("value", "low", "high"):
+            column["total"][part] += shift
+
+    assert forge(tmp_path / "r", move_total) == ["figures"]
+    shutil.rmtree(tmp_path / "r")
+    privatize(table, **options, out=tmp_path / "r")
+    assert forge(tmp_path / "r", move_groups) == ["groups"]
+
+
+def test_forged_sums_beside_totals_of_groups_do_not_pass(frame, tmp_path):
+    publish(frame, **KINDS["hierarchy"], out=tmp_path / "r")
+    assert forge(tmp_path / "r", move("published", 0, 1)) == ["groups"]
+
+
+@pytest.mark.parametrize("kind", ["preserve", "two"])
+def test_totals_that_are_left_out_do_not_pass(frame, tmp_path, kind):
+    publish(frame, **KINDS[kind], out=tmp_path / "r")
+    with pytest.raises(tv.errors.PackageError):
+        forge(tmp_path / "r", lambda column: column.pop("groups"))
+
+
+HOSTILE = {
+    "no list": lambda column: column.update(groups={}),
+    "null": lambda column: column.update(groups=None),
+    "very many": lambda column: column.update(groups=column["groups"][:1] * 5000),
+    "no groups": lambda column: column["groups"][0].update(
+        labels=[[]], rows=[], estimate=[], low=[], high=[]
+    ),
+    "one missing": lambda column: column["groups"][0]["rows"].pop(),
+    "no labels": lambda column: column["groups"][0].update(labels=[]),
+    "labels of two": lambda column: column["groups"][0]["labels"].append(["x"] * 8),
+    "a label that is a number": lambda column: column["groups"][0]["labels"][0].append(7),
+    "by twice": lambda column: column["groups"][0].update(by=["state", "state"]),
+    "not finite": put("estimate", 0, float("inf")),
+    "a huge estimate": put("estimate", 0, 1e300),
+    "a whole estimate": put("estimate", 0, 12),
+    "a huge end": put("high", 0, 10**60),
+    "an end that is a word": put("low", 0, "1"),
+    "true for a number": put("rows", 0, True),
+    "a part that is missing": lambda column: column["groups"][0].pop("low"),
+    "too many groups": lambda column: column["groups"][0].update(
+        labels=[[f"g{i}" for i in range(99)]],
+        rows=[2] * 99, estimate=[1.0] * 99, low=[0] * 99, high=[2] * 99,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_totals_of_groups_are_refused_in_words(frame, tmp_path, name):
+    publish(frame, **KINDS["preserve"], out=tmp_path / "r")
+    document = read(tmp_path / "r")
+    HOSTILE[name](document["columns"][0])
+    write(tmp_path / "r", document)
+    with pytest.raises(tv.PackageError, match="receipt"):
+        read_receipt(tmp_path / "r")
+
+
+def grouped(**columns):
+    """Which columns of a small table make groups."""
+    size = len(next(iter(columns.values())))
+    table = pd.DataFrame({**columns, "cases": [i % 5 for i in range(size)]})
+    options = {**WIDE, "method": "geometric", "allow_duplicates": True}
+    (column,) = privatize(table, **options).receipt.columns
+    return [made.by for made in column.groups]
+
+
+def cycle(*labels, size=120):
+    return [labels[i % len(labels)] for i in range(size)]
+
+
+def test_only_a_few_groups_of_several_rows_are_stated():
+    many = [f"g{i % (MOST_GROUPS + 1)}" for i in range(200)]
+    assert grouped(a=cycle("x", size=200), b=many, c=list(range(200))) == []
+    assert grouped(few=[f"g{i % MOST_GROUPS}" for i in range(200)]) == [("few",)]
+    assert grouped(pairs=[i // 2 for i in range(10)]) == [("pairs",)]
+    assert grouped(alone=[i // 2 for i in range(9)] + [9, 10]) == []
+
+
+def test_names_are_taken_before_codes_that_make_the_same_groups():
+    codes, names = cycle(1, 2, 3), cycle("x", "y", "z")
+    assert grouped(code=codes, name=names, also=cycle("k", "l", "m")) == [("name",)]
+    assert grouped(name=names, code=codes) == [("name",)]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("a\nb", "c"),
+        ("x" * 81, "c"),
+        (0.5, 1.5),
+        ("1e3", "1000"),
+        (2**60, 2**60 + 1),
+        ("a", " a"),
+        ("None", ""),
+        ("2026-01-31 12:30:00", "2026-02-01 00:00:00"),
+    ],
+)
+def test_texts_that_are_no_plain_labels_make_no_groups(labels):
+    assert grouped(odd=cycle(*labels), plain=cycle("p", "p", "q")) == [("plain",)]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "index", "polars", "arrow", "float32"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_every_kind_of_table_and_file_agrees_on_its_groups(kind, ending, tmp_path):
+    import polars as pl
+    import pyarrow as pa
+
+    columns = {
+        "word": cycle("a", None, "c"),
+        "code": cycle(1.0, 2.0, float("nan"), 7.0),
+        "measure": cycle(0.1, 0.2),
+        "cases": [i % 5 for i in range(120)],
+    }
+    table = pd.DataFrame(columns)
+    if kind == "float32":
+        table["code"] = table["code"].astype("float32")
+    if kind == "index":
+        table = table.set_index("code")
+    if kind in ("polars", "arrow"):
+        table = pl.DataFrame(columns) if kind == "polars" else pa.table(columns)
+    options = {**WIDE, "method": "geometric", "allow_duplicates": True, "out": tmp_path / "r"}
+    rel = privatize(table, **options, format=ending)
+    made = {made.by for made in rel.receipt.columns[0].groups}
+    assert made == {("word",), ("code",)} or (kind == "index" and made == {("word",)})
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
+    page = (tmp_path / "r" / "METHODOLOGY.html").read_text(encoding="utf-8")
+    assert ">(empty)</td>" in page
+
+
+def test_labels_cannot_write_on_the_page(frame):
+    frame["state"] = ["<script>x</script>" if i % 2 else '"&<b>' for i in range(ROWS)]
+    text = publish(frame, **KINDS["geometric"]).files["METHODOLOGY.html"].decode()
+    assert "<script" not in text
+    assert "&lt;script&gt;x&lt;/script&gt;</td>" in text
+
+
+def test_long_tables_and_many_lines_state_no_totals(frame, monkeypatch):
+    monkeypatch.setattr(by_group, "MOST_ROWS", ROWS - 1)
+    rel = publish(frame, **KINDS["geometric"])
+    assert rel.receipt.columns[0].groups == ()
+    monkeypatch.setattr(by_group, "MOST_ROWS", ROWS)
+    monkeypatch.setattr(by_group, "MOST_LINES", 10)
+    rel = publish(frame, **KINDS["geometric"])
+    assert [made.by for made in rel.receipt.columns[0].groups] == [("state",), ("region",)]
+
+
+def test_a_long_table_is_not_read_for_groups(monkeypatch, tmp_path):
+    """Nobody looks at the labels of a table that states no totals."""
+    monkeypatch.setattr(by_group, "MOST_ROWS", 100)
+    monkeypatch.setattr(by_group, "group_rows", lambda *_: pytest.fail("labels were read"))
+    assert grouped(word=cycle("a", "b")) == []
+
+
+def test_levels_state_totals_of_their_own(frame, tmp_path):
+    table = frame.drop(columns="deaths")
+    options = {"count": "cases", "keep": "all", "upper": 30, "epsilons": [2, 1]}
+    privatize(table, **options, out=tmp_path / "r")
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
+    stated = [read_receipt(folder).columns[0].groups for folder in (tmp_path / "r").iterdir()]
+    assert len({one[0].estimate for one in stated}) == 2
+
+
+def test_the_tables_have_marks_that_lie_where_the_numbers_do(frame):
+    rel = publish(frame, **KINDS["geometric"])
+    text = rel.files["METHODOLOGY.html"].decode()
+    (body,) = re.findall(r"<h3>Totals of cases by state</h3>\s*(<div.*?</div>)", text, re.DOTALL)
+    dots = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', body)]
+    bars = [float(x) for x in re.findall(r'<rect x="([\d.]+)"', body)]
+    made = rel.receipt.columns[0].groups[0]
+    assert np.argsort(dots).tolist() == np.argsort(made.estimate).tolist()
+    assert all(bar <= dot for bar, dot in zip(bars, dots, strict=True))

@@ -1,0 +1,184 @@
+"""Nested columns: every published row keeps their order, and documents say what that did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tallyveil as tv
+from tallyveil.check.package import check_package
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.release.nested import hand_out_below
+from tests.asking import privatize
+
+NESTED = ["deaths", "hospitalised", "cases"]
+
+
+def make_table(rows: int = 400) -> pd.DataFrame:
+    draw = np.random.default_rng(3)
+    cases = np.minimum(draw.poisson(draw.gamma(0.5, 8, rows)), 60)
+    hospitalised = draw.binomial(cases, 0.5)
+    return pd.DataFrame(
+        {
+            "county": np.arange(rows),
+            "state": np.arange(rows) % 5,
+            "cases": cases,
+            "deaths": draw.binomial(hospitalised, 0.5),
+            "hospitalised": hospitalised,
+        }
+    )
+
+
+def release(table: Any, **extra: Any) -> tv.results.Release:
+    options = {"count": NESTED, "upper": 60, "epsilon": "1/2", "keep": "all", "nested": NESTED}
+    return privatize(table, **{**options, **extra})
+
+
+@pytest.mark.parametrize("method", ["preserve", "geometric"])
+@pytest.mark.parametrize("extra", [{}, {"unbiased": True}, {"structural_zeros": "state = 3"}])
+def test_every_row_keeps_the_order_and_the_release_checks(
+    tmp_path: Path, method: str, extra: dict[str, Any]
+) -> None:
+    table = make_table()
+    if "structural_zeros" in extra:
+        table.loc[table["state"] == 3, NESTED] = 0
+    result = release(table, method=method, out=tmp_path / "r", **extra)
+    out = result.table
+    assert (out["deaths"] <= out["hospitalised"]).all()
+    assert (out["hospitalised"] <= out["cases"]).all()
+    assert float(result.receipt.epsilon) == 1.5, "the order costs nothing more"
+    findings = {finding.name: finding for finding in check_package(tmp_path / "r")}
+    assert [one for one in findings.values() if not one.ok] == []
+    assert "no row with more hospitalised than cases" in findings["published counts"].detail
+    deaths = json.loads((tmp_path / "r" / "receipt.json").read_text("utf-8"))["columns"][0]
+    assert deaths["at_most"] == "hospitalised"
+    assert "hospitalised" in deaths["post_processing"][-1]
+    page = (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
+    assert "no row exceeds what is published for hospitalised" in page
+
+
+def test_a_table_that_breaks_the_order_is_released_all_the_same() -> None:
+    table = make_table()
+    table["deaths"] = 60 - table["cases"]
+    with pytest.warns(UserWarning, match="'deaths' above 'hospitalised'"):
+        out = release(table, method="geometric").table
+    assert (out["deaths"] <= out["hospitalised"]).all()
+
+
+def test_a_column_far_above_the_one_that_bounds_it_is_released(tmp_path: Path) -> None:
+    """Every draw of the smaller column lies beyond the range of the larger, which has one row."""
+    table = pd.DataFrame({"cases": [0], "deaths": [10**7]})
+    options: dict[str, Any] = {"count": ["cases", "deaths"], "nested": "deaths,cases"}
+    with pytest.warns(UserWarning, match="'deaths' above 'cases'"):
+        out = privatize(table, **options, epsilon=1, out=tmp_path / "out").table
+    assert (out["deaths"] <= out["cases"]).all()
+    assert all(finding.ok for finding in check_package(tmp_path / "out"))
+
+
+def test_the_largest_column_is_published_as_without_the_order() -> None:
+    result = release(make_table(), method="geometric").receipt.columns
+    assert [column.at_most for column in result] == ["hospitalised", "cases", ""]
+    assert result[2].matching is None
+    assert result[2].spread is not None
+
+
+def test_where_ranks_are_matched_the_distribution_stays() -> None:
+    table = make_table(2000)
+    gaps: dict[str, list[float]] = {"nested": [], "plain": []}
+    rows: dict[str, list[float]] = {"nested": [], "plain": []}
+    for _ in range(5):
+        for name, extra in (("nested", {}), ("plain", {"nested": None})):
+            out = release(table, method="preserve", **extra).table["deaths"].to_numpy()
+            true = table["deaths"].to_numpy()
+            gaps[name].append(np.abs(np.sort(out) - np.sort(true)).mean())
+            rows[name].append(np.abs(out - true).mean())
+    error = np.std(gaps["plain"], ddof=1) + np.std(gaps["nested"], ddof=1)
+    assert np.mean(gaps["nested"]) < np.mean(gaps["plain"]) + 3 * error
+    assert np.mean(rows["nested"]) < np.mean(rows["plain"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=1, max_size=30))
+def test_handing_out_keeps_limits_and_lowers_only_what_it_must(
+    rows: list[tuple[int, int, int]],
+) -> None:
+    drawn, counts, limits = (np.array(column) for column in zip(*rows, strict=True))
+    result = hand_out_below(drawn, counts, limits, np.arange(len(rows)))
+    assert (result <= limits).all()
+    for value in range(1, 10):  # as many rows as can be have at least this much
+        most = min(int((limits >= value).sum()), int((counts >= value).sum()))
+        assert (result >= value).sum() == most
+    if (np.sort(counts) <= np.sort(limits)).all():
+        assert sorted(result) == sorted(counts)
+    if (counts <= limits).all() and (np.diff(counts[np.lexsort((counts, drawn))]) >= 0).all():
+        assert (result == counts).all()
+
+
+def test_intervals_hold_for_columns_that_were_kept_below_others() -> None:
+    table, inside, total = make_table(), 0, 0
+    for _ in range(10):
+        for method in ("preserve", "geometric"):
+            result = release(table, method=method)
+            interval = result.figures[0].accuracy.interval[table["deaths"].to_numpy()]
+            out = result.table["deaths"].to_numpy()
+            inside += int(((out >= interval[:, 0]) & (out <= interval[:, 1])).sum())
+            total += len(out)
+    assert inside / total > 0.95 - 3 * np.sqrt(0.95 * 0.05 / total)
+
+
+def test_group_sums_need_the_unbiased_column() -> None:
+    result = release(make_table(), method="geometric")
+    with pytest.raises(UsageError, match="release it with 'unbiased'"):
+        tv.estimate_total(result, column="deaths", by="state")
+    assert tv.estimate_total(result, column="deaths").groups == 400
+    assert len(tv.estimate_total(result, column="cases", by="state")) == 5
+    clipped = release(make_table(), method="geometric", unbiased=True)
+    assert len(tv.estimate_total(clipped, column="deaths", by="state")) == 5
+
+
+def test_check_finds_a_row_out_of_order(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    out = release(make_table(), method="geometric", out=folder).table
+    # exchange the counts of two rows: every distribution stays, the order does not
+    first = int((out["deaths"]).argmax())
+    second = int((out["cases"]).argmin())
+    deaths = out["deaths"].to_numpy().copy()
+    deaths[[first, second]] = deaths[[second, first]]
+    out.assign(deaths=deaths).to_csv(folder / "data.csv", index=False, lineterminator="\n")
+    details = [
+        finding.detail for finding in check_package(folder) if finding.name == "published counts"
+    ]
+    assert details == ["a row has more of deaths than of hospitalised"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"nested": "deaths"}, "at least two columns"),
+        ({"nested": "deaths,deaths"}, "each once"),
+        ({"nested": "deaths,state"}, "name columns of counts"),
+        ({"nested": ""}, "at least one column"),
+        ({"hierarchy": "state"}, "not go with the method 'hierarchy'"),
+        ({"margins": "state,county"}, "not go with the method 'margins'"),
+        ({"method": "fair"}, "only with 'auto', 'preserve' and 'geometric'"),
+        ({"epsilon": None, "accuracy": 3}, "exclude each other: leave one of them out"),
+    ],
+)
+def test_bad_input_is_refused(tmp_path: Path, extra: dict[str, Any], words: str) -> None:
+    with pytest.raises((ArgumentError, UsageError), match=words):
+        release(make_table(), out=tmp_path / "r", **extra)
+    assert not (tmp_path / "r").exists()
+
+
+def test_columns_in_the_wrong_order_are_remarked_on_to_the_publisher_alone(tmp_path: Path) -> None:
+    table, folder = make_table(), tmp_path / "r"
+    with pytest.warns(UserWarning, match="'cases' above 'hospitalised'.* only to you"):
+        release(table, nested=NESTED[::-1], out=folder)
+    assert not [one for one in folder.iterdir() if b"only to you" in one.read_bytes()]

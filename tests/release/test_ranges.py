@@ -1,0 +1,330 @@
+"""Releases without an upper bound: nothing below the ceiling is top-coded, and pages say so."""
+
+import json
+import shutil
+import tracemalloc
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tallyveil as tv
+from tallyveil.certified.mechanism import CertifiedNoise
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.estimate.draws import growing_thresholds
+from tallyveil.release.methods.preserve import count_cells
+from tallyveil.release.release import read_receipt
+from tallyveil.request.ranges import NO_UPPER, WIDE
+from tests.asking import privatize
+from tests.attacks.forging import checks, passes, put, read, write
+
+RNG = np.random.default_rng(3)
+COUNTS = RNG.negative_binomial(0.4, 0.02, 3000)
+COUNTS[:2] = 40_000, 7_000_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return privatize(COUNTS, epsilon=1).save(tmp_path_factory.mktemp("open") / "release")
+
+
+def test_one_person_crosses_at_most_one_threshold():
+    thresholds = growing_thresholds(NO_UPPER)
+    near = np.concatenate([np.arange(400), *(thresholds[50:, None] + np.arange(-2, 3)).T])
+    for count in near.tolist():
+        moved = (thresholds >= count + 1).astype(int) - (thresholds >= count)
+        assert np.abs(moved).sum() <= 1
+
+
+def test_nothing_is_top_coded():
+    released = privatize(COUNTS, epsilon=1)
+    assert released.table[:2] == pytest.approx(COUNTS[:2], rel=0.1)
+    assert released.table.min() >= 0
+    assert released.table.sum() == pytest.approx(COUNTS.sum(), rel=0.01)
+    (column,) = released.receipt.columns
+    assert (column.method, column.bounded) == ("preserve", False)
+    assert released.distribution.sum() == pytest.approx(1)
+    assert len(released.distribution) == released.table.max() + 1
+
+
+def test_the_folder_checks_and_its_page_says_so(folder):
+    assert checks(folder)
+    page = (folder / "METHODOLOGY.html").read_text(encoding="utf-8")
+    assert (
+        "No upper bound was set; counts above 1,000,000,000, if any, were replaced by it." in page
+    )
+    assert "top-cod" not in page
+    assert isinstance(tv.load(folder / "mechanism.json"), CertifiedNoise)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("upper", 10**6), ("upper", 10**9 - 1), ("method", "fair")]
+)
+def test_a_receipt_that_misstates_the_bound_fails(folder, tmp_path, key, value):
+    forged = shutil.copytree(folder, tmp_path / "forged")
+    write(forged, put(read(forged), ("columns", 0, key), value))
+    assert not passes(forged)
+
+
+@pytest.mark.parametrize("upper", [2 * 10**7, WIDE, 10**9])
+def test_a_receipt_cannot_move_a_wide_bound(tmp_path, upper):
+    folder = release(upper=10**7, method="geometric").save(tmp_path / "r")
+    write(folder, put(read(folder), ("columns", 0, "upper"), upper))
+    assert not passes(folder)
+
+
+@pytest.mark.parametrize("rows", [1, 30, 100])
+def test_few_rows_get_noise_and_stay_above_zero(rows, tmp_path):
+    counts = COUNTS[:rows]
+    released = privatize(counts, epsilon=1)
+    assert released.receipt.columns[0].method == "geometric"
+    assert released.table.min() >= 0
+    assert np.abs(released.table - counts).max() < 60
+    folder = released.save(tmp_path / "few")
+    assert checks(folder)
+
+
+def test_preserve_works_for_few_rows_when_asked_for(tmp_path):
+    for rows in (1, 3, 40):
+        released = privatize(COUNTS[:rows], epsilon="0.5", method="preserve")
+        assert len(released.table) == rows
+        assert checks(released.save(tmp_path / str(rows)))
+
+
+MEASURED = "The distribution was measured at public thresholds"
+
+
+@pytest.mark.parametrize(
+    ("options", "measured"),
+    [
+        ({"epsilon": 1}, True),
+        ({"epsilon": "0.1", "priority": 0}, False),
+        ({"epsilon": 20, "method": "preserve"}, False),
+        ({"epsilon": "0.01", "method": "preserve"}, False),
+        ({"epsilon": 20, "method": "preserve", "upper": 2_000_000}, False),
+    ],
+)
+def test_a_page_says_that_the_distribution_was_measured_only_where_it_was(
+    options, measured, tmp_path
+):
+    release = privatize(COUNTS, out=tmp_path / "r", **options)
+    kinds = [stage.kind for stage in release.receipt.columns[0].stages]
+    assert ("distribution" in kinds) == measured
+    assert (MEASURED in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")) == measured
+    assert checks(tmp_path / "r")
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_counts_above_the_ceiling_count_as_that_and_every_page_says_so(signed, tmp_path):
+    keys = {"epsilon": 20, "method": "geometric", "signed": signed}
+    large = privatize([10**10, 1, 2, 5], out=tmp_path / "large", **keys)
+    small = privatize([7, 1, 2, 5], **keys)
+    assert abs(large.table[0] - NO_UPPER) < 10
+    words = "counts above 1,000,000,000, if any, were replaced by it"
+    for release in (large, small):  # what is said is public, and depends on no count
+        assert words in release.files["METHODOLOGY.html"].decode()
+        assert "no count was cut off" not in release.files["METHODOLOGY.html"].decode()
+        assert "1,000,000,000" in release.receipt.columns[0].range_words
+    assert checks(tmp_path / "large")
+
+
+def test_the_confidential_report_does_not_ask_for_a_larger_ceiling(tmp_path):
+    report = tmp_path / "report.html"
+    privatize([10**10, 1, 2, 5], epsilon=1, out=tmp_path / "r", confidential_report=report)
+    text = report.read_text(encoding="utf-8")
+    assert "1 rows have more than 1,000,000,000, the largest published. Top-coding took" in text
+    assert "A larger bound" not in text
+
+
+def test_the_ceiling_is_no_upper_bound():
+    with pytest.raises(ArgumentError, match="Left out, counts up to 1,000,000,000"):
+        privatize([10**9, 1], epsilon=1, upper=10**9)
+
+
+@pytest.mark.parametrize("method", ["fair", "design"])
+def test_methods_with_a_matrix_need_a_bound(method):
+    with pytest.raises(ArgumentError, match="upper"):
+        privatize(COUNTS, epsilon=1, method=method)
+
+
+def test_levels_and_accuracy_need_a_bound():
+    for options in ({"epsilons": [2, 1]}, {"accuracy": 3}):
+        with pytest.raises(ArgumentError, match="'upper' must"):
+            privatize(COUNTS, **options)
+
+
+def test_the_stated_intervals_hold():
+    released = privatize(COUNTS, epsilon=1)
+    interval = released.figures[0].accuracy.interval
+    inside = [
+        interval[true, 0] <= out <= interval[true, 1]
+        for true, out in zip(COUNTS, released.table, strict=True)
+        if true < len(interval)
+    ]
+    # at least 95 % by construction; 3,000 rows have a standard error of 0.4 %
+    assert np.mean(inside) > 0.95 - 4 * 0.004
+
+
+def test_two_columns_may_differ(tmp_path):
+    import pyarrow as pa
+
+    table = pa.table({"a": COUNTS, "b": np.minimum(COUNTS, 50)})
+    released = privatize(table, ["a", "b"], upper=[None, 50], epsilon=1, allow_duplicates=True)
+    first, second = released.receipt.columns
+    assert (first.bounded, second.bounded) == (False, True)
+    folder = released.save(tmp_path / "two")
+    assert checks(folder)
+    assert read_receipt(folder).columns[0].upper == NO_UPPER
+
+
+@pytest.mark.parametrize("upper", [None, 2_000_000])
+@pytest.mark.parametrize("method", ["geometric", "preserve"])
+def test_noise_beyond_what_figures_cover_is_refused_before_the_debit(method, upper, tmp_path):
+    ledger = tv.Ledger.create(tmp_path / "budget.db")
+    ledger.open("d", epsilon=1)
+    options = {"upper": upper, "method": method, "dataset": "d", "out": tmp_path / "out"}
+    with pytest.raises(tv.errors.ArgumentError, match=r"'epsilon' must .*at least 2e-05.*upper"):
+        privatize(np.array([3, 0, 12]), epsilon="1e-7", ledger=tmp_path / "budget.db", **options)
+    assert ledger.account("d").remaining_epsilon == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"upper": 999_999_999}, {"priority": "counts"}])
+def test_tables_without_any_small_count_are_published_and_check(options, tmp_path):
+    """No draw lies where figures are stated: they are those of the draw itself."""
+    counts = np.random.default_rng(1).integers(600_000, 40_000_000, 1300)
+    folder = tmp_path / "release"
+    result = privatize(counts, epsilon=1, method="preserve", out=folder, **options)
+    assert np.abs(result.table - counts).max() < 100
+    assert checks(folder)
+    accuracy = read_receipt(folder).columns[0].accuracy
+    assert (accuracy["interval_low"][0], accuracy["exact"]) == (0, False)
+    assert accuracy["interval_high"][0] < 20
+
+
+RNG = np.random.default_rng(5)
+WIDE_COUNTS = np.minimum(np.round(np.exp(RNG.normal(5, 3, 2000))), 9_000_000).astype(np.int64)
+TABLE = pa.table({"place": [f"p{i}" for i in range(2000)], "n": WIDE_COUNTS})
+
+
+def release(out=None, **options):
+    return privatize(TABLE, **{"count": "n", "keep": "all", "epsilon": 1, "out": out, **options})
+
+
+def check(folder):
+    findings = tv.check_package(folder)
+    assert all(finding.ok for finding in findings), [f for f in findings if not f.ok]
+
+
+@pytest.mark.parametrize("method", ["preserve", "geometric"])
+@pytest.mark.parametrize("upper", [10_000_000, NO_UPPER - 1])
+def test_a_wide_range_costs_what_its_rows_cost(tmp_path, upper, method):
+    release(upper=9, method=method)  # libraries are loaded once
+    tracemalloc.start()
+    result = release(tmp_path / "out", upper=upper, method=method)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 60e6
+    assert sum(len(content) for content in result.files.values()) < 1e6
+    (column,) = result.receipt.columns
+    assert (column.upper, column.bounded, column.method) == (upper, True, method)
+    released = result.published["n"].counts
+    assert np.abs(np.sort(released) - np.sort(WIDE_COUNTS)).mean() < 0.02 * WIDE_COUNTS.mean() + 3
+    check(tmp_path / "out")
+    total = tv.estimate_total(tmp_path / "out")
+    assert abs(total.value - WIDE_COUNTS.sum()) < 6 * total.standard_error
+
+
+def test_counts_are_cut_at_a_wide_bound(tmp_path):
+    upper = 2_000_000
+    result = release(tmp_path / "out", upper=upper, method="geometric", epsilon=20)
+    assert result.published["n"].counts.tolist() == np.minimum(WIDE_COUNTS, upper).tolist()
+    assert (
+        "Counts above 2,000,000, if any, were replaced by 2,000,000"
+        in result.files["METHODOLOGY.html"].decode()
+    )
+    check(tmp_path / "out")
+
+
+@pytest.mark.parametrize(("method", "most"), [("fair", "5,000"), ("design", "5,000")])
+def test_a_table_of_probabilities_has_a_narrow_range(method, most):
+    with pytest.raises(ArgumentError, match=f"'upper' must be at most {most} for the method"):
+        release(upper=5001, method=method)
+    with pytest.raises(ArgumentError, match="when 'accuracy' is given"):
+        release(upper=WIDE + 1, accuracy=3, epsilon=None)
+    with pytest.raises(ArgumentError, match="'upper' must be at most 999,999,999"):
+        release(upper=NO_UPPER)
+
+
+def test_cells_do_not_grow_with_the_range():
+    assert count_cells(WIDE) == WIDE + 1
+    assert count_cells(WIDE + 1) == count_cells(NO_UPPER) == 256
+
+
+def test_signed_counts_are_published_as_drawn(tmp_path):
+    table = pa.table({"place": [f"p{i}" for i in range(4000)], "n": np.zeros(4000, np.int64)})
+    result = privatize(
+        table, "n", keep="all", epsilon="0.5", method="geometric", signed=True, out=tmp_path / "out"
+    )
+    values = result.table.column("n").to_numpy()
+    a = np.exp(-0.5)
+    variance = 2 * a / (1 - a) ** 2
+    assert values.min() < 0 < values.max()
+    # the mean of 4,000 draws of this variance, and the mean of their squares
+    assert abs(values.mean()) < 5 * np.sqrt(variance / 4000)
+    (column,) = result.receipt.columns
+    assert column.signed
+    assert column.columns == ("n",)
+    assert column.unbiased == {"column": "n", "variance": pytest.approx(variance, rel=1e-9)}
+    assert column.accuracy["bias"] == [0.0] * len(column.accuracy["bias"])
+    low, high = column.accuracy["interval_low"][0], column.accuracy["interval_high"][0]
+    inside = ((values >= low) & (values <= high)).mean()
+    assert inside > 0.95 - 5 * np.sqrt(0.05 * 0.95 / 4000)
+    page = result.files["METHODOLOGY.html"].decode()
+    assert "with its sign" in page
+    assert "Do not set negative ones to 0" in page
+    assert "pushed inwards" not in page
+    field = json.loads(result.files["datapackage.json"])["resources"][0]["schema"]["fields"][1]
+    assert field["constraints"] == {"required": True}
+    check(tmp_path / "out")
+    groups = tv.estimate_total(tmp_path / "out", where="place != p0")
+    assert abs(groups.value) < 6 * groups.standard_error
+
+
+def test_without_a_sign_values_are_floored_and_the_page_says_what_that_does(tmp_path):
+    result = release(tmp_path / "out", method="geometric", unbiased=True)
+    values = result.table.column("n").to_numpy()
+    draws = result.table.column("n_unbiased").to_numpy()
+    assert (values == draws.clip(0)).all()
+    assert draws.min() < 0
+    assert "sums of many small ones are too large" in result.files["METHODOLOGY.html"].decode()
+    check(tmp_path / "out")
+
+
+def test_an_array_can_be_signed():
+    result = privatize([0] * 500, epsilon="0.2", signed=True)
+    assert min(result.table) < 0
+
+
+@pytest.mark.parametrize("options", [{"upper": 9}, {"upper": 9, "method": "geometric"}])
+def test_what_cannot_be_signed_is_refused(options):
+    with pytest.raises(UsageError, match="Signed counts"):
+        release(signed=True, **options)
+    with pytest.raises(UsageError):
+        release(signed=True, unbiased=True, method="geometric")
+
+
+SMALL = [1, 2, 3] * 9
+
+
+@pytest.mark.parametrize("upper", [1001, 20_000, 10**6])
+def test_a_wide_range_needs_the_epsilon_of_a_narrow_one(upper):
+    """Far from both ends a count errs as its noise does; a matrix of 7 TB was asked for."""
+    narrow = privatize(SMALL, upper=40, method="geometric", accuracy=3).receipt.epsilon
+    wide = privatize(SMALL, upper=upper, method="geometric", accuracy=3).receipt.epsilon
+    assert wide == narrow
+
+
+@pytest.mark.parametrize("within", [3000, float("inf"), float("nan"), "x"])
+def test_an_accuracy_that_would_take_a_large_matrix_is_refused(within):
+    with pytest.raises(tv.ArgumentError, match="'accuracy' must be"):
+        privatize(SMALL, upper=10**6, method="geometric", accuracy=within)

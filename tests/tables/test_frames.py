@@ -1,0 +1,186 @@
+"""Tables leave as the kind they came in as, with everything but the counts untouched."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tallyveil as tv
+from tallyveil.errors import ArgumentError, TableError
+from tallyveil.tables.read import read_table
+from tests.asking import privatize
+
+N = 90
+COUNTS = [i % 5 for i in range(N)]
+NAMES = [f"c{i}" for i in range(N)]
+
+
+def release(table, **options):
+    return privatize(
+        table, **{"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, **options}
+    )
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int64", "int8", "uint16", "float64", "Int64", "Float32", "object", "int64[pyarrow]"]
+)
+def test_pandas(dtype):
+    frame = pd.DataFrame(
+        {
+            "name": NAMES,
+            "cases": pd.Series(COUNTS).astype(dtype),
+            "kind": pd.Categorical(["a", "b"] * (N // 2)),
+            "when": pd.Timestamp("2026-01-01"),
+        }
+    )
+    frame.index = pd.Index(range(100, 100 + N), name="id")
+    before = frame.copy(deep=True)
+    table = release(frame).table
+    assert isinstance(table, pd.DataFrame)
+    assert table["cases"].dtype == np.int64, "the type of true counts may tell their size"
+    pd.testing.assert_frame_equal(table.drop(columns="cases"), frame.drop(columns="cases"))
+    assert set(table["cases"].astype(int)) <= set(range(10))
+    pd.testing.assert_frame_equal(frame, before)
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt8, pl.Float32])
+def test_polars(dtype):
+    frame = pl.DataFrame({"name": NAMES, "cases": pl.Series(COUNTS, dtype=dtype), "x": [0.5] * N})
+    table = release(frame).table
+    assert isinstance(table, pl.DataFrame)
+    assert table.schema == {**frame.schema, "cases": pl.Int64}
+    assert table.drop("cases").equals(frame.drop("cases"))
+    lazy = release(frame.lazy()).table
+    assert lazy.schema == table.schema
+
+
+@pytest.mark.parametrize("dtype", [pa.int32(), pa.float64(), pa.decimal128(5, 0), pa.uint64()])
+def test_arrow(dtype):
+    table = pa.table(
+        {"name": NAMES, "cases": pa.array(map(Decimal, COUNTS)).cast(dtype), "x": [None] * N}
+    )
+    table = table.replace_schema_metadata({"note": "4711 people"})
+    released = release(table).table
+    assert released.schema.field("cases").type == pa.int64()
+    assert released.schema.metadata is None, "free-form metadata may be confidential"
+    assert released.drop_columns("cases").equals(table.drop_columns("cases"))
+    assert release(table.to_batches()[0]).table.num_rows == N
+
+
+def test_arrays_lists_and_series():
+    for dtype in (np.int64, np.uint8, np.float64):
+        given = np.array(COUNTS, dtype=dtype)
+        out = privatize(given, upper=9, epsilon=1).table
+        assert isinstance(out, np.ndarray)
+        assert out.dtype == np.int64
+        assert out.shape == given.shape
+    assert isinstance(privatize(COUNTS, upper=9, epsilon=1).table, list)
+    series = pd.Series(COUNTS, index=NAMES, name="cases", dtype="int16")
+    out = privatize(series, upper=9, epsilon=1).table
+    assert out.index.equals(pd.RangeIndex(len(COUNTS))), "nobody said that labels are public"
+    assert (out.name, out.dtype) == ("cases", np.int64)
+    assert privatize(pl.Series("cases", COUNTS), upper=9, epsilon=1).table.name == "cases"
+
+
+def test_a_path_gives_a_typed_arrow_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("code,x,cases\n" + "".join(f"{i:03d},{i / 4},{i % 5}\n" for i in range(N)))
+    table = release(str(path)).table
+    assert [str(kind) for kind in table.schema.types] == ["string", "double", "int64"]
+    assert table.column("code").to_pylist()[7] == "007"
+
+
+BAD_COLUMNS = {
+    "negative": ([-1, 2], "Row 1 of .* has a negative number"),
+    "fraction": ([1.0, 2.5], "Row 2 of .* has a fraction"),
+    "na_values": ([1.0, float("nan")], "Row 2 of .* has no"),
+    "infinite": ([1.0, float("inf")], "Row 2 of .* has no finite number"),
+    "none": ([1, None], "Row 2 of .* has no"),
+    "text": ([1, "many"], "has text"),
+    "true": ([True, False], "holds true and false"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_COLUMNS)
+@pytest.mark.parametrize("engine", [pd.DataFrame, pl.DataFrame, pa.table, None])
+def test_what_is_not_a_count_is_refused_everywhere(name, engine):
+    values, words = BAD_COLUMNS[name]
+    if name == "text" and engine in (pl.DataFrame, pa.table):
+        values, words = ["1", "many"], "text"
+    columns = {"id": [1, 2], "cases": values}
+    if engine is None:
+        columns = np.array(values, dtype=object if name in ("none", "text") else None)
+        options = {"count": None}
+    else:
+        columns = engine(columns, **({"strict": False} if engine is pl.DataFrame else {}))
+        options = {}
+    with pytest.raises(TableError, match=words):
+        release(columns, **options)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "int64", "float64"])
+def test_the_type_of_a_released_count_tells_nothing_of_the_true_ones(dtype):
+    """A column that was stored as small as its largest count allows would give that away."""
+    values = np.array(COUNTS, dtype=dtype)
+    options = {"upper": 60, "epsilon": 1}
+    assert privatize(values, **options).table.dtype == np.int64
+    assert privatize(pd.Series(values), **options).table.dtype == np.int64
+    assert privatize(pl.Series("n", values), **options).table.dtype == pl.Int64
+    for table in (
+        pd.DataFrame({"cases": values}),
+        pl.DataFrame({"cases": values}),
+        pa.table({"cases": values}),
+    ):
+        found = release(table, upper=60).table
+        column = found["cases"]
+        assert str(getattr(column, "dtype", None) or column.type).lower() == "int64"
+
+
+@pytest.mark.parametrize("given", [[], np.zeros((2, 2)), 5, object(), {"a": [1]}])
+def test_what_is_no_table_is_refused(given):
+    with pytest.raises(TableError):
+        privatize(given, upper=9, epsilon=1)
+
+
+def test_an_index_names_rows_and_so_must_be_distinct():
+    frame = pd.DataFrame({"cases": [1, 2, 3]}, index=["a", "b", "a"])
+    with pytest.raises(TableError, match="Row 3 repeats"):
+        release(frame)
+    assert list(release(frame, allow_duplicates=True).table.index) == ["a", "b", "a"]
+
+
+def test_an_index_is_written_and_checked(tmp_path):
+    for index in (["a", "b", "c"], pd.Index(["a", "b", "c"], name="place")):
+        frame = pd.DataFrame({"cases": [1, 2, 3], 2018: 5}, index=index)
+        folder = tmp_path / str(type(index).__name__)
+        privatize(frame, count="cases", keep="all", upper=9, epsilon=1).save(folder)
+        assert all(finding.ok for finding in tv.check_package(folder))
+    counted = privatize(frame, count=2018, keep="all", upper=9, epsilon=50).table
+    assert counted[2018].tolist() == [5, 5, 5]
+
+
+def test_column_types_in_words():
+    table = read_table(pa.table({"i": [1], "f": [0.5], "b": [True], "s": ["x"], "l": [[1]]}))
+    assert [table.type_of(name) for name in table.names] == [
+        "integer",
+        "number",
+        "boolean",
+        "string",
+        "any",
+    ]
+
+
+def test_unknown_arguments_are_refused_before_the_table_is_read():
+    with pytest.raises(ArgumentError, match="'neighbours' must"):
+        privatize("nowhere.csv", count="x", upper=1, epsilon=1, neighbours="friends")
+    with pytest.raises(ArgumentError, match="'count' must"):
+        privatize("nowhere.csv", upper=1, epsilon=1)
+    with pytest.raises(ArgumentError, match="'upper' must"):
+        privatize("nowhere.csv", count="x", upper="many", epsilon=1)
+    with pytest.raises(ArgumentError, match="'method' must"):
+        privatize("nowhere.csv", count="x", upper=1, epsilon=1, method="magic")
+    with pytest.raises(ArgumentError, match="one for each of the 2"):
+        privatize("nowhere.csv", count=["x", "y"], upper=[1, 2, 3], epsilon=1)
