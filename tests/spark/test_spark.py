@@ -124,10 +124,10 @@ REFUSED = {
     "no folder": ({"out": None}, UsageError, "give 'out'"),
     "levels": ({"method": {"name": "ladder", "epsilons": [2, 1]}}, UsageError, "privatize_levels"),
     "misspelt": ({"uper": 3}, UsageError, "uper"),
-    "no column": ({"count": "case"}, TableError, "There is no column 'case'"),
+    "no column": ({"count": "case"}, TableError, "No column named 'case'"),
     "unnamed": ({"keep": None}, TableError, "Name the public columns"),
     "duplicates": ({"keep": "sex"}, TableError, "repeats the category of an earlier row"),
-    "text": ({"count": "note"}, TableError, "Column 'note' must hold a whole number.* A row holds"),
+    "text": ({"count": "note"}, TableError, "A row of count column 'note' has text"),
 }
 
 

@@ -91,7 +91,7 @@ class ClusterRows(Rows):
         """Stage the rows of a table of counts, or count records in the public categories."""
         if opened.request.microdata:
             return self._count(opened, entropy)
-        folder = next(path for path in Path(self.options.out).absolute().parents if path.is_dir())
+        folder = next(path for path in Path(str(self.options.out)).absolute().parents if path.is_dir())
         self.vault = Vault.make(folder, self)
         return self._stage(opened, self.vault)
 
@@ -215,7 +215,7 @@ def _require_by_row(request: Request, options: ReleaseOptions) -> None:
         "counts.nested": request.nested,
         "counts.structural_zeros": request.zeros,
         "categories": request.categories,
-        "source.na_values": request.form.missing,
+        "source.na_values": request.form.na_values,
         "output.confidential_report": options.output.confidential_report,
     }
     for name, value in together.items():
