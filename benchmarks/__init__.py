@@ -3,6 +3,7 @@
 SUITE = (
     "startup",
     "scale",
+    "spark",
     "sampling",
     "accuracy",
     "sums",

@@ -88,8 +88,11 @@ def list_counts(rows: int) -> Iterator[tuple[int, np.ndarray]]:
         yield start, np.minimum(draw, 80)
 
 
-def write_table(path: Path, rows: int, label: str) -> None:
-    """Write a table; a Parquet file if there is no `label`, the form of a line of CSV."""
+def write_table(path: Path, rows: int, label: str, first: int = 0) -> None:
+    """Write a table; a Parquet file if there is no `label`, the form of a line of CSV.
+
+    Identifiers of a Parquet file are made from row numbers, which begin at `first`.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -103,7 +106,7 @@ def write_table(path: Path, rows: int, label: str) -> None:
     schema = pa.schema([("id", pa.int64()), ("cases", pa.int64())])
     with pq.ParquetWriter(path, schema) as writer:
         for start, counts in list_counts(rows):
-            numbers = np.arange(start, start + len(counts), dtype=np.uint64)
+            numbers = np.arange(first + start, first + start + len(counts), dtype=np.uint64)
             scattered = (numbers * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(1)
             writer.write_table(pa.table([scattered.astype(np.int64), counts], schema=schema))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import typer
@@ -77,15 +78,18 @@ def root(
         raise typer.Exit
 
 
-def run() -> None:
-    """Run the program; errors are one paragraph unless --debug is given."""
+def run(publish: Callable[..., Any] | None = None) -> None:
+    """Run the program; errors are one paragraph unless --debug is given.
+
+    `publish` takes the place of `publish_table` for tables that are elsewhere.
+    """
     from tallyveil.errors import ArgumentError, MechanismError, TallyveilError
 
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        sys.exit(app(standalone_mode=False, obj=publish) or 0)
     except typer.Abort:
         sys.exit(fail("Aborted."))
     except typer.TyperException as problem:  # the command line itself is wrong

@@ -6,9 +6,9 @@ import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -34,6 +34,7 @@ EXAMPLE = example(
     "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 --out release",
     more="More options, for --set: tallyveil run --keys",
 )
+Publish: TypeAlias = Callable[..., "tuple[Release, ...]"]
 STEPS = 5
 
 
@@ -57,6 +58,7 @@ def _show_keys(shown: bool) -> None:
 
 @takes_flags()
 def command(
+    context: typer.Context,
     file: Annotated[
         str | None,
         typer.Argument(metavar="FILE", show_default=False),
@@ -75,14 +77,14 @@ def command(
     """
     options = make_options(request, settings)
     if save_request is None:
-        _release(file, options, dry_run, as_json=json)
+        _release(file, options, dry_run, as_json=json, publish=context.obj)
         return
     from tallyveil.release import request_file
 
     saved = Path(save_request)
     request_file.save_request(saved, options, file)
     try:
-        _release(file, options, dry_run, as_json=json)
+        _release(file, options, dry_run, as_json=json, publish=context.obj)
     except BaseException:
         saved.unlink(missing_ok=True)
         raise
@@ -97,6 +99,7 @@ RUN_EXAMPLE = example(
 
 @takes_flags(["--out", "--set", "--dry-run", "--json"])
 def run_request(
+    context: typer.Context,
     file: Annotated[
         Path,
         typer.Argument(metavar="REQUEST", help="Request file (TOML).", show_default=False),
@@ -126,10 +129,18 @@ def run_request(
     source = table or listed
     if source is None and not dry_run:
         raise UsageError("The request names no table: give --table, or the key 'table'.")
-    _release(source, make_options(keys_of_file | request, settings), dry_run, as_json=json)
+    options = make_options(keys_of_file | request, settings)
+    _release(source, options, dry_run, as_json=json, publish=context.obj)
 
 
-def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_json: bool) -> None:
+def _release(
+    source: str | None,
+    options: ReleaseOptions,
+    dry_run: bool,
+    *,
+    as_json: bool,
+    publish: Publish | None,
+) -> None:
     """Release a table, or only plan it, and show what was promised, spent and written."""
     from tallyveil.errors import UsageError
 
@@ -142,7 +153,7 @@ def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_j
         raise UsageError("'dry_run.rows' and 'dry_run.like' go with --dry-run only.")
     if source is None:
         raise UsageError("Name the FILE with the table, or a database's address.")
-    releases, unreleased = publish_file(source, options)
+    releases, unreleased = publish_file(source, options, publish)
     receipts = [release.receipt for release in releases]
     if not as_json:
         out.print("\n".join(_summarize(receipts, options, unreleased)))
@@ -153,10 +164,13 @@ def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_j
     print_json({"out": options.out, **listed})
 
 
-def publish_file(source: str, options: ReleaseOptions) -> tuple[tuple[Release, ...], Sequence[str]]:
+def publish_file(
+    source: str, options: ReleaseOptions, publish: Publish | None = None
+) -> tuple[tuple[Release, ...], Sequence[str]]:
     """Run the library's transaction, with a progress bar and remarks for the publisher.
 
-    Returns the releases and the columns of the table that are not released.
+    `publish` takes the place of `publish_table` for tables that are elsewhere. Returns the
+    releases and the columns of the table that are not released.
     """
     from tallyveil.errors import UsageError
     from tallyveil.release.transaction import publish_table
@@ -173,7 +187,8 @@ def publish_file(source: str, options: ReleaseOptions) -> tuple[tuple[Release, .
 
     words = shlex.join(sys.argv)
     with progress(STEPS) as say:
-        releases = publish_table(source, options, command=words, say=say, remark=remark)
+        road: dict[str, Any] = {"command": words, "say": say, "remark": remark}
+        releases = (publish or publish_table)(source, options, **road)
     if options.output.confidential_report is not None:
         note(f"{options.output.confidential_report} is CONFIDENTIAL: it shows true counts.")
     return releases, unreleased

@@ -29,7 +29,7 @@ from tallyveil.release.folder import Staging, require_new_folder, reserve_folder
 from tallyveil.release.groups import state_groups
 from tallyveil.release.methods.base import DISTRIBUTION, Plan, PlannedStage
 from tallyveil.release.options import ReleaseOptions
-from tallyveil.release.plan import ReleasePlan, open_table, plan_release
+from tallyveil.release.plan import Opened, ReleasePlan, Rows, open_table, plan_release
 from tallyveil.release.receipt import ColumnRecord, Program, Receipt
 from tallyveil.release.records import (
     DrawnRecord,
@@ -54,13 +54,14 @@ def publish_table(
     say: Say = lambda _: None,
     remark: Callable[[ReleasePlan], None] = lambda _: None,
     request: str = "",
+    home: Rows | None = None,
 ) -> tuple[Release, ...]:
     """Publish a table as `options` ask: the one road to a release.
 
     Parameters
     ----------
-    table : path, table or array
-        See `tv.privatize`.
+    table : path, table, array or Opened
+        See `tv.privatize`; a request with its table where that is opened already.
     options : ReleaseOptions
         The options of the release.
     command : str
@@ -71,6 +72,8 @@ def publish_table(
         Shown the plan, before anything is spent; for the publisher's eyes.
     request : str
         Names the wish, where the caller may repeat it: a ledger debits one name once.
+    home : Rows, optional
+        Where the rows are; in the table unless given.
 
     Returns
     -------
@@ -81,7 +84,8 @@ def publish_table(
     account = open_account(options)
     entropy = Entropy.fresh(options.entropy)
     say("reading and checking the table")
-    plan = plan_release(open_table(table, options), options.entropy)
+    opened = table if isinstance(table, Opened) else open_table(table, options)
+    plan = plan_release(opened, options.entropy, home)
     remark(plan)
     say("reserving room")
     reserved = _reserve(options, plan), _reserve_report(options)

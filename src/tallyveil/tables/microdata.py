@@ -36,8 +36,10 @@ __all__ = [
     "Counting",
     "Label",
     "PersonBound",
+    "Places",
     "bound_rows",
     "combine_categories",
+    "describe_unlisted",
     "find_category",
     "identify_persons",
     "keep_apart",
@@ -337,7 +339,7 @@ def sorted_order(table: Table, names: Sequence[str], ties: Integers | None = Non
     return start[np.lexsort(ranks[::-1])] if ranks else start
 
 
-def _describe_unlisted(which: str) -> TableError:
+def describe_unlisted(which: str) -> TableError:
     """The error for a row of microdata with a category that is not in the public list."""
     return TableError(
         f"{which} has a category that is not in the public list. Extend the list, name a cell for "
@@ -520,7 +522,7 @@ class Counting:
             met, places = chooser.choose(batch), public.find(batch)
             unlisted = met & (places < 0)
             if unlisted.any():
-                raise _describe_unlisted(f"Row {start + int(unlisted.argmax()) + 1}")
+                raise describe_unlisted(f"Row {start + int(unlisted.argmax()) + 1}")
             yield met, places
             start += batch.rows
         chooser.require_types()

@@ -30,6 +30,7 @@ from tallyveil.release.methods.base import (
     Counts,
     Method,
     Plan,
+    RowDraws,
     Task,
     draw_rows,
 )
@@ -49,11 +50,13 @@ __all__ = [
     "RankedDraws",
     "count_cells",
     "describe_tradeoff",
+    "draw_distribution",
     "draw_ranked",
     "moves_counts",
     "noisy_cumulative",
     "read_priority",
     "show_tradeoff",
+    "tally_counts",
 ]
 
 PRIORITIES: Mapping[str, Tradeoff | None] = {
@@ -178,20 +181,44 @@ def draw_ranked(plan: Plan, counts: Counts, entropy: Entropy) -> RankedDraws:
     One person's only row is in one of each, so both cost one person what one row of them costs.
     """
     entropy.rekey()
-    rows, size = draw_rows(plan, counts, entropy), plan.task.upper + 1
-    values = freeze(rows.values)
-    thresholds = growing_thresholds(plan.task.upper) if size > WIDE + 1 else None
-    epsilon2, noise = plan.counts_stage.certified.exact_epsilon, plan.find(DISTRIBUTION)
+    rows = draw_rows(plan, counts, entropy)
+    return draw_distribution(plan, rows, tally_counts(plan, counts), entropy)
+
+
+def tally_counts(plan: Plan, counts: Counts) -> Integers | None:
+    """The confidential numbers behind the distribution, which add up over parts of a table.
+
+    The histogram of true counts or, in a wide range, how many are at most each public threshold;
+    None where the distribution is not drawn.
+    """
+    if plan.find(DISTRIBUTION) is None:
+        return None
+    thresholds = _list_thresholds(plan.task.upper)
+    if thresholds is None:
+        return count_values(counts, plan.task.upper + 1)
+    return np.searchsorted(np.sort(counts), thresholds, side="right")
+
+
+def draw_distribution(
+    plan: Plan, rows: RowDraws, tally: Integers | None, entropy: Entropy
+) -> RankedDraws:
+    """Add the noisy cumulative histogram to the draws of all rows, from what `tally_counts` saw."""
+    thresholds, noise = _list_thresholds(plan.task.upper), plan.find(DISTRIBUTION)
     totals, epsilon1 = None, Fraction(0)
-    if noise is not None:
+    if noise is not None and tally is not None:
         epsilon1 = noise.exact_epsilon
         if thresholds is None:
-            totals = noisy_cumulative(count_values(counts, size), noise, entropy)
+            totals = noisy_cumulative(tally, noise, entropy)
         else:
-            below = np.searchsorted(np.sort(counts), thresholds, side="right")
-            totals = freeze(noise.release(below, entropy))
-    private = PrivateDraws(values, epsilon2, totals, epsilon1, size, thresholds)
+            totals = freeze(noise.release(tally, entropy))
+    epsilon2, size = plan.counts_stage.certified.exact_epsilon, plan.task.upper + 1
+    private = PrivateDraws(freeze(rows.values), epsilon2, totals, epsilon1, size, thresholds)
     return RankedDraws(private, rows.noisy)
+
+
+def _list_thresholds(upper: int) -> Integers | None:
+    """The public thresholds of a wide range; None where every count is one."""
+    return growing_thresholds(upper) if upper > WIDE else None
 
 
 def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entropy) -> Integers:
