@@ -89,7 +89,7 @@ def _describe_accuracy(column: ColumnRecord) -> str:
         f"{lows[true.index(count)]:,} to {highs[true.index(count)]:,}"
         for place, count in enumerate(count for count in SHOWN_COUNTS if count in true)
     ).replace(" and a", ", a")
-    sure = f"{'at least' if accuracy.exact else 'about'} {accuracy.confidence:.0%} of the time"
+    sure = f"at least {accuracy.confidence:.0%} of the time"
     error = column.optimality and column.optimality["expected_error"]
     average = "" if error is None else f"off by {error:.2g} on average; "
     return f"{average}{sure} {intervals}"
