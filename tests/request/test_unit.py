@@ -233,9 +233,10 @@ def test_it_is_charged_stated_and_checked(tmp_path):
     assert checks(folder)
     assert read_receipt(folder) == receipt
     document = json.loads((folder / "receipt.json").read_text())
-    assert document["separate_rows"] == {"delta": "1/1000000"}
-    assert document["dp_flavor"]["name"] == "Approximate DP"
-    assert "no two in the same row" in document["privacy_loss"]["privacy_unit"]
+    unit, statement = document["unit"], document["statement"]
+    assert (unit["separate"], unit["delta"]) == (True, "1/1000000")
+    assert statement["dp_flavor"]["name"] == "Approximate DP"
+    assert "no two in the same row" in statement["privacy_loss"]["privacy_unit"]
     page = (folder / "METHODOLOGY.html").read_text()
     assert "changes at most 50 counts, each by one" in page
     assert "50 draws composed" in page
@@ -341,8 +342,8 @@ def test_no_delta_is_spent_where_composing_gains_too_little(tmp_path):
     )
     assert "changes at most 5 counts, each by one" in page
     document = json.loads((folder / "receipt.json").read_text())
-    assert document["separate_rows"] == {"delta": "0"}
-    assert document["dp_flavor"]["name"] == "Pure DP"
+    assert (document["unit"]["separate"], document["unit"]["delta"]) == (True, "0")
+    assert document["statement"]["dp_flavor"]["name"] == "Pure DP"
 
 
 def test_the_same_rows_are_counted_with_and_without_a_delta(tmp_path):

@@ -109,21 +109,32 @@ def test_types_follow_from_the_public_list(people):
     assert rel.table["region"].to_numpy().dtype == np.int64
 
 
-@pytest.mark.parametrize("forged", ["epsilon", "promise", "column", "stage"])
-def test_a_receipt_that_understates_its_epsilon_does_not_check(tmp_path, forged):
+@pytest.mark.parametrize(
+    ("forged", "failed"),
+    [
+        ("epsilon", ["receipt"]),
+        ("promise", ["receipt"]),
+        ("stage", ["receipt"]),
+        ("column", ["budget", "figures", "page"]),
+    ],
+)
+def test_a_receipt_that_understates_its_epsilon_does_not_check(tmp_path, forged, failed):
     folder = tmp_path / "release"
     privatize([1, 2, 3] * 40, upper=5, epsilon=10).save(folder)
     receipt = json.loads((folder / "receipt.json").read_text())
+    (column,) = receipt["columns"]
     if forged == "promise":
-        receipt["promise"] = promise(Fraction(1, 100), PrivacyUnit())
+        receipt["statement"]["promise"] = promise(Fraction(1, 100), PrivacyUnit())
+    elif forged == "epsilon":
+        receipt["statement"] |= {"epsilon": 0.01, "epsilon_exact": "1/100"}
     else:
-        place = {"epsilon": receipt, "column": receipt["columns"][0], "stage": receipt["stages"][0]}
-        place[forged]["epsilon"] = 0.01
+        part = column if forged == "column" else column["stages"][0]
+        part["epsilon"] = "1/100"
     (folder / "receipt.json").write_text(json.dumps(receipt, indent=1) + "\n")
     files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "SHA256SUMS"}
     (folder / "SHA256SUMS").write_text(checksums_text(files))
     results = tv.check_package(folder)
-    assert [found.name for found in results if not found.ok] == ["receipt"]
+    assert [finding.name for finding in results if not finding.ok] == failed
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "9.3", "9.5", "13.2"])
