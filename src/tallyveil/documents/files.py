@@ -108,21 +108,18 @@ def describe_data(
                 "constraints": {"required": True, "minimum": 0, "maximum": uppers[name]},
             }
         )
-    ending, _, packing = data.extension.partition(".")
-    is_text = ending in ("csv", "tsv")
+    is_text = data.format == "csv"
     resource: dict[str, Any] = {
         "profile": "tabular-data-resource" if is_text else "data-resource",
         "name": "data",
         "path": receipt.table.file,
-        "format": ending,
-        "mediatype": MEDIA_TYPES[ending],
+        "format": data.format,
+        "mediatype": MEDIA_TYPES[data.format],
         "encoding": receipt.table.encoding,
         "bytes": written.size,
         "hash": f"sha256:{written.sha256}",
         "schema": {"fields": fields},
     }
-    if packing:
-        resource["compression"] = packing
     if is_text:
         resource["dialect"] = {"delimiter": receipt.table.delimiter, "header": True}
     package = {
