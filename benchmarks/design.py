@@ -170,12 +170,6 @@ def compare_qif(qif: Peer, quick: bool) -> list[Table]:
     return [Table("Against qif: path, no properties", columns, lines)] if lines else []
 
 
-def make_skewed(n: int) -> np.ndarray:
-    """Build a distribution with a peak at zero and a long tail, like counts of rare events."""
-    z = 1.0 / (np.arange(n) + 1.0) ** 1.5
-    return z / z.sum()
-
-
 def pose_kept(z: np.ndarray, epsilon: float) -> Program:
     """Build the program of Kohli and Laskowski (2026), section 5.1, in n^2 variables."""
     n, answers = len(z), np.arange(len(z))
@@ -190,7 +184,8 @@ def compare_transport(quick: bool, epsilon: float = 0.5) -> tuple[Table, list[Ta
     """Measure the closed form, both solvers and Algorithm 1 on the same distributions."""
     lines, cheaper, faster = [], [], {}
     for n in (6, 41) if quick else (6, 41, 161, 1001, 2001):  # 6: imports are not judged
-        z, query = make_skewed(n), tv.Query.count(n - 1)
+        z, query = 1.0 / (np.arange(n) + 1.0) ** 1.5, tv.Query.count(n - 1)  # like rare events
+        z /= z.sum()
         seconds, mechanism = time_best(lambda: transport(query, epsilon, z, z), 10)  # noqa: B023
         cost = mechanism.expected_loss("absolute", z)
         cells = {"transport": (seconds, cost)}

@@ -212,12 +212,6 @@ def figure_12(context: Context) -> Result:
         for d in range(7)
     }
     columns = ("a", "p", "mechanism", "d", "Pr(error > d)")
-    findings = _check_figure_12(tail)
-    return plot_values(columns, tail, "a = {}, p = {}", findings, across=2, kind="bar")
-
-
-def _check_figure_12(tail: dict[tuple[str, float, str, int], float]) -> tuple[Finding, ...]:
-    """Check what section 7.3 says of the tails."""
     names = {name for _, _, name, _ in tail}
     far = range(4)
     even = [(label, d) for label in RATIOS for d in far]
@@ -225,7 +219,7 @@ def _check_figure_12(tail: dict[tuple[str, float, str, int], float]) -> tuple[Fi
         p: max(tail[k, p, "EM", d] - tail[k, p, "GM", d] for k, d in even) for p in (0.3, 0.1)
     }
     margin = [tail["0.91", 0.5, "GM", d] / tail["0.91", 0.5, "EM", d] for d in far]
-    return (
+    findings = (
         check.cells(
             "p = 0.5: EM below every other mechanism, d <= 3",
             [tail[k, 0.5, "EM", d] <= tail[k, 0.5, x, d] + 1e-9 for k, d in even for x in names],
@@ -259,6 +253,7 @@ def _check_figure_12(tail: dict[tuple[str, float, str, int], float]) -> tuple[Fi
             ],
         ),
     )
+    return plot_values(columns, tail, "a = {}, p = {}", findings, across=2, kind="bar")
 
 
 def compute_rmse(m: Mechanism, p: float) -> tuple[float, float]:
@@ -332,6 +327,8 @@ def figure_14(context: Context) -> Result:
     }
     peaked, dip = histograms["0.91", 0.1, "GM"], histograms["0.91", 0.7, "GM"]
     valley = max(peaked[e] for e in VALLEY)
+    smooth = list(histograms["0.91", 0.7, "EM"].values())
+    peak, steps = int(np.argmax(smooth)), np.diff(smooth)
     low = {name: [histograms["0.67", p, name] for p in shares] for name in (WM_WEAK, "GM")}
     findings = (
         check.cells(
@@ -350,7 +347,7 @@ def figure_14(context: Context) -> Result:
         check.claim(
             "EM has one smooth peak at zero (p = 0.7, a = 0.91)",
             "unimodal",
-            _is_unimodal(list(histograms["0.91", 0.7, "EM"].values())),
+            (steps[:peak] >= -1e-12).all() and (steps[peak:] <= 1e-12).all(),
         ),
         check.number(
             "a = 0.67: WM (weak honesty) looks like GM; largest difference",
@@ -362,12 +359,6 @@ def figure_14(context: Context) -> Result:
     values = {(*key, e): mass for key, by in histograms.items() for e, mass in by.items()}
     columns = ("a", "p", "mechanism", "released minus true", "probability")
     return plot_values(columns, values, "a = {}, p = {}", findings, across=2, kind="bar")
-
-
-def _is_unimodal(values: list[float]) -> bool:
-    peak = int(np.argmax(values))
-    steps = np.diff(values)
-    return bool((steps[:peak] >= -1e-12).all() and (steps[peak:] <= 1e-12).all())
 
 
 PROPERTY_SETS: dict[str, tuple[str, ...]] = {
@@ -476,33 +467,27 @@ def _plot_distances(loss: str, power: int) -> Result:
         for name, m in build_designed(n, label, loss).items()
         for d in range(7)
     }
-    findings = _check_distances(values, build_designed(n, "0.91", loss), power)
-    columns = ("a", "p", "mechanism", "d", f"L{power},d")
-    return plot_values(columns, values, "a = {}, p = {}", findings, across=2)
-
-
-def _check_distances(
-    value: dict[tuple[str, float, str, int], float], strict: dict[str, Mechanism], power: int
-) -> tuple[Finding, ...]:
-    """Check what section 7.4 says of these curves; `strict` are the mechanisms at a = 0.91."""
+    strict = build_designed(n, "0.91", loss)
     shares, distances = (0.1, 0.6), range(7)
     rest = ("WM", "FM", "AM")
-    skewed = {name: [value["0.91", 0.1, name, d] for d in distances] for name in NAMES}
+    skewed = {name: [values["0.91", 0.1, name, d] for d in distances] for name in NAMES}
     others = [[skewed[name][d] for name in rest] for d in distances]
     balanced = [
-        value[label, 0.6, "UCM", d] <= min(value[label, 0.6, k, d] for k in rest) + 1e-9
+        values[label, 0.6, "UCM", d] <= min(values[label, 0.6, k, d] for k in rest) + 1e-9
         for label in RATIOS
         for d in distances
     ]
     spread = {
-        label: max(np.ptp([value[label, p, k, d] for k in rest]) for p in shares for d in distances)
-        / max(value[label, p, "UM", 0] for p in shares)
+        label: max(
+            np.ptp([values[label, p, k, d] for k in rest]) for p in shares for d in distances
+        )
+        / max(values[label, p, "UM", 0] for p in shares)
         for label in RATIOS
     }
     home = strict["UCM"].matrix[:, 3:6].sum(axis=1).min()
     chance = {k: m.expected_loss(("beyond", 0), ("binomial", 0.1)) for k, m in strict.items()}
     most = max(chance[k] for k in rest)
-    return (
+    findings = (
         check.rises(
             "p = 0.1, larger a, small d: UCM performs worst, by probability mass (the chance of "
             "an error)",
@@ -535,3 +520,5 @@ def _check_distances(
             "Almost has no measure.",
         ),
     )
+    columns = ("a", "p", "mechanism", "d", f"L{power},d")
+    return plot_values(columns, values, "a = {}, p = {}", findings, across=2)

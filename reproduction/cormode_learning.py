@@ -14,7 +14,7 @@ from itertools import combinations, product
 import numpy as np
 
 from reproduction import check
-from reproduction.check import STANDARD_ERRORS, Finding, standard_error
+from reproduction.check import STANDARD_ERRORS, standard_error
 from reproduction.cormode_groups import count_by_group
 from reproduction.cormode_optima import WM_MONOTONE, WM_WEAK, build_compared
 from reproduction.data import load_adult
@@ -82,14 +82,7 @@ def section_8(context: Context) -> Result:
         parts += draw_values(values, title, "a = exp(-epsilon)", what, error=True)
     columns = ("mechanism", "a", "run", "accuracy", "tree's share of the information")
     rows = [(*key, run, *pair) for key, x in score.items() for run, pair in enumerate(x)]
-    findings = _check_section_8({key: x[:, 0] for key, x in both.items()}, plain)
-    return plot(columns, rows, parts, findings, label, across=2)
-
-
-def _check_section_8(
-    accuracy: dict[tuple[str, float], Floats], plain: float
-) -> tuple[Finding, ...]:
-    """Check what section 8 says; `plain` is the accuracy without privacy."""
+    accuracy = {key: x[:, 0] for key, x in both.items()}
     mean = {key: float(runs.mean()) for key, runs in accuracy.items()}
     error = {key: standard_error(runs) for key, runs in accuracy.items()}
     words = {key: f"{key[0]} {mean[key]:.3f} (se {error[key]:.3f})" for key in mean}
@@ -104,7 +97,7 @@ def _check_section_8(
     listed = "; ".join(
         f"a = {a:.2g}: " + ", ".join(words[name, a] for name in NAMES) for a in (middle, high)
     )
-    return (
+    findings = (
         check.skip(
             "GM and WM give results of similar quality",
             "stated",
@@ -128,6 +121,7 @@ def _check_section_8(
             abs(plain - mean["GM", low]) < abs(plain - mean["GM", middle]),
         ),
     )
+    return plot(columns, rows, parts, findings, label, across=2)
 
 
 def _measure_accuracy(tables: dict[tuple[str, str], Cells], bits: Bits) -> float:

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from reproduction import check
-from reproduction.check import Finding
 from reproduction.experiment import Context, Result, draw_values, experiment, plot, plot_values
 from reproduction.matrices import bound_over_optima, bound_spread, show_matrices
 from reproduction.papers import epsilon_from_alpha
@@ -74,7 +73,6 @@ def build_compared(n: int, alpha: float) -> dict[str, Mechanism]:
     }
 
 
-Settings: TypeAlias = dict[tuple[int, float], dict[str, Mechanism]]
 Test: TypeAlias = Callable[[int, float, dict[str, Mechanism]], bool]
 
 FIGURE_4 = (  # powers of a, released answer per row as printed
@@ -169,19 +167,14 @@ def figure_6(context: Context) -> Result:
     far = compared[24, 2 / 3]
     em, near = rescaled_loss(far["EM"]), rescaled_loss(far["GM"]) * 25 / 24
     findings = (
-        *(_check_everywhere(claim, compared, test) for claim, test in FIGURE_6.items()),
+        *(
+            check.cells(claim, [test(n, a, ms) for (n, a), ms in compared.items()])
+            for claim, test in FIGURE_6.items()
+        ),
         check.number("EM costs about 2a/(1+a) (n+1)/n, at n = 24, a = 2/3", near, em, 2e-3),
     )
     columns = ("n", "a", "mechanism", *SEVEN, "L0")
     return show_matrices(compared[5, 0.9], findings, columns, rows)
-
-
-def _check_everywhere(claim: str, compared: Settings, test: Test) -> Finding:
-    failed = [f"n = {n}, a = {a:.3g}" for (n, a), ms in compared.items() if not test(n, a, ms)]
-    got = (
-        f"holds at all {len(compared)} settings" if not failed else "fails at " + "; ".join(failed)
-    )
-    return check.claim(claim, got, not failed)
 
 
 FIGURE_6: dict[str, Test] = {
@@ -552,14 +545,6 @@ def figure_9(context: Context) -> Result:
         for label, n in product(LEVELS, sizes)
     }
     values = {(label, k, n): x for (label, n), by in cost.items() for k, x in by.items()}
-    findings = _check_figure_9(cost, sizes)
-    return plot_values(("a", "mechanism", "n", "L0"), values, "a = {}", findings)
-
-
-def _check_figure_9(
-    cost: dict[tuple[str, int], dict[str, float]], sizes: list[int]
-) -> tuple[Finding, ...]:
-    """Check what section 7.1 says of these costs."""
     met = max(
         abs(by[WM_WEAK] - by["GM"])
         for (label, n), by in cost.items()
@@ -568,7 +553,7 @@ def _check_figure_9(
     short, last = cost["10/11", 16], cost["99/100", 24]
     monotone = cost["10/11", 20][WM_MONOTONE]
     falling = [cost["2/3", n]["EM"] for n in sizes if n >= 6]
-    return (
+    findings = (
         check.number("n >= 2a/(1-a): WM (weak honesty) meets GM; largest distance", 0.0, met, 1e-6),
         check.span(
             "a = 10/11: not yet met at n = 16 < 20",
@@ -608,6 +593,7 @@ def _check_figure_9(
             "a = 2/3: EM costs more than GM (0.8), less and less from n = 6 on", [*falling, 0.8]
         ),
     )
+    return plot_values(("a", "mechanism", "n", "L0"), values, "a = {}", findings)
 
 
 def _compare_closed_forms(costs: dict[str, float], n: int, a: float) -> float:

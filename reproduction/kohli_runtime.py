@@ -86,7 +86,14 @@ def figure_7(context: Context) -> Result:
     }
     findings = (
         *_check_claims(seconds, largest),
-        *_check_other_data(by_data),
+        *(
+            check.rises(
+                f"{name}: the same order, from the truncated geometric to simplex (seconds)",
+                [by_data[name, method] for method in ORDER],
+                slack=1e-12,
+            )
+            for name in others
+        ),
         *_report_others(sample.values, largest),
     )
     columns, title = ("method", "n", "seconds"), "crime distribution, epsilon = ln 2"
@@ -126,21 +133,6 @@ def _check_claims(seconds: dict[tuple[str, int], float], largest: int) -> list[F
     if widest > 2000:
         claim, paper = f"without the matrix, n = {widest:,}", "n = 2,000 in under 10 s"
         findings.append(check.span(claim, seconds[IMPLICIT, widest], "s", below=10, beats=paper))
-    return findings
-
-
-def _check_other_data(seconds: dict[tuple[str, str], float]) -> list[Finding]:
-    """Check the same order of methods on the other two data sets."""
-    findings = []
-    for name in dict.fromkeys(name for name, _ in seconds):
-        times = [seconds[name, method] for method in ORDER]
-        findings.append(
-            check.rises(
-                f"{name}: the same order, from the truncated geometric to simplex",
-                times,
-                slack=1e-12,
-            )
-        )
     return findings
 
 

@@ -35,11 +35,13 @@ def test_geometric_mechanisms_compose_as_our_own_proof_says(epsilon, times):
         assert pld.get_epsilon_for_delta(DELTA) == pytest.approx(proved, rel=1e-7)
 
 
-def test_a_mixed_ledger():
+def test_a_mixed_ledger_and_an_epsilon_off_the_grid():
     epsilons = ["0.1", "0.25", "0.25", "0.5"]
     plds = [as_privacy_loss_distribution(tv.certify_noise(epsilon)) for epsilon in epsilons]
     proved = float(tv.compose([Fraction(e) for e in epsilons]).epsilon(Fraction(1, 10**6)))
     assert total(plds) == pytest.approx(proved, rel=1e-7)
+    pld = as_privacy_loss_distribution(tv.certify_noise("1/3"), interval=0.01)
+    assert pld.get_epsilon_for_delta(0) == pytest.approx(0.34)
 
 
 def test_it_is_the_distribution_that_google_has_for_this_noise():
@@ -72,11 +74,6 @@ def test_a_mechanism_better_than_randomized_response_composes_better():
     exact = as_privacy_loss_distribution(certified).self_compose(50).get_epsilon_for_delta(DELTA)
     bound = tv.compose([Fraction("0.1")] * 50).epsilon(Fraction(1, 10**6))
     assert exact < 0.995 * float(bound)
-
-
-def test_an_epsilon_off_the_grid_is_rounded_up():
-    pld = as_privacy_loss_distribution(tv.certify_noise("1/3"), interval=0.01)
-    assert pld.get_epsilon_for_delta(0) == pytest.approx(0.34)
 
 
 @pytest.mark.parametrize("wrong", [None, 1.0, tv.geometric(COUNT, 1.0)])

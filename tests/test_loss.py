@@ -43,21 +43,14 @@ def test_functions_with_and_without_broadcasting():
      np.full((5, 5), np.nan), "Absolute", 3.0, None, lambda t, r: math.inf],
 )  # fmt: skip
 def test_bad_losses_are_named(bad):
-    with pytest.raises(tv.ArgumentError, match="'loss' must"):
+    with pytest.raises(tv.ArgumentError, match="'loss' must") as refused:
         loss_table(Q, bad)
+    assert not isinstance(bad, str) or refused.match('"absolute", "squared", "zero_one"')
 
 
-def test_unknown_loss_lists_the_known_ones():
-    with pytest.raises(tv.ArgumentError, match=r'"absolute", "squared", "zero_one"'):
-        loss_table(Q, "hinge")
-
-
-def test_names():
+def test_names_and_losses_written_as_text():
     assert loss_name(np.ones((5, 5))) == "table"
     assert loss_name(math.hypot) == "hypot"
-
-
-def test_losses_written_as_text():
     assert parse_loss("absolute") == "absolute"
     assert parse_loss("power:1.5") == ("power", 1.5)
     assert parse_loss("beyond:0") == ("beyond", 0.0)

@@ -13,43 +13,32 @@ from tallyveil.budget.postgresql import is_unknown_address
 from tallyveil.errors import ArgumentError, TallyveilError, UsageError
 from tallyveil.passwords import hide_in_command, hide_passwords
 from tallyveil.release.request_file import read_request, write_request
-from tallyveil.tables.form import Form
 from tallyveil.tables.read import read_table
+from tallyveil.tables.source import Source
 from tests.asking import make_options, privatize
 
 SECRET = "hunter2secret"
 ADDRESSES = [
-    f"postgresql://owner:{SECRET}@h/db",
-    f"postgresql+psycopg://owner:{SECRET}@h/db",
-    f"mysql://owner:{SECRET}@h/db",
-    f"jdbc:postgresql://h/db?user=a&password={SECRET}",
-    f"host=h password={SECRET}",
-    f"password = '{SECRET} and more' host=h",
-    f"Server=h;Uid=a;Pwd={SECRET}",
-    f"owner:{SECRET}@h/db",
-]
+    f"postgresql://owner:{SECRET}@h/db", f"postgresql+psycopg://owner:{SECRET}@h/db",
+    f"mysql://owner:{SECRET}@h/db", f"jdbc:postgresql://h/db?user=a&password={SECRET}",
+    f"host=h password={SECRET}", f"password = '{SECRET} and more' host=h",
+    f"Server=h;Uid=a;Pwd={SECRET}", f"owner:{SECRET}@h/db",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        *ADDRESSES[:-1],
-        f"SELECT * FROM dblink('host=h password={SECRET}', 'SELECT 1') AS t(a int)",
-        f"SELECT * FROM dblink('host=h PASSWORD=''two {SECRET}''', 'SELECT 1')",
-        f"SELECT * FROM dblink('host=h password=\\'two {SECRET}\\'', 'SELECT 1')",
-        f"sslpassword={SECRET}",
-        f"https://h/x?a=1&api_key={SECRET}&b=2",
-        f"motherduck_token={SECRET}",
-        f"postgresql:/own er:{SECRET}@h/db",
-        f"password=a\\ {SECRET}",
-        f"password='unended {SECRET}",
-        f"Pwd={{two {SECRET}}};Server=h",
-        f"password=a&{SECRET}",
-        f"postgresql://db/budgets?pass%77ord={SECRET}",
-        f"postgresql://db/budgets?user=ann&%70assword={SECRET}",
-        f"postgresql://db/budgets?sslpass%77ord={SECRET}&port=5432",
-    ],
-)
+    [*ADDRESSES[:-1],
+     f"SELECT * FROM dblink('host=h password={SECRET}', 'SELECT 1') AS t(a int)",
+     f"SELECT * FROM dblink('host=h PASSWORD=''two {SECRET}''', 'SELECT 1')",
+     f"SELECT * FROM dblink('host=h password=\\'two {SECRET}\\'', 'SELECT 1')",
+     f"sslpassword={SECRET}", f"https://h/x?a=1&api_key={SECRET}&b=2",
+     f"motherduck_token={SECRET}", f"postgresql:/own er:{SECRET}@h/db", f"password=a\\ {SECRET}",
+     f"password='unended {SECRET}", f"Pwd={{two {SECRET}}};Server=h", f"password=a&{SECRET}",
+     f"postgresql://db/budgets?pass%77ord={SECRET}",
+     f"postgresql://db/budgets?user=ann&%70assword={SECRET}",
+     f"postgresql://db/budgets?sslpass%77ord={SECRET}&port=5432"],
+)  # fmt: skip
 def test_no_password_stays_in_a_text_or_a_command(text):
     from shlex import join
 
@@ -68,15 +57,13 @@ def test_no_password_stays_in_a_text_or_a_command(text):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "tallyveil privatize 'a=b.csv' --where 'age >= 65' --out o",
-        "tallyveil privatize data/year=2020/part.csv",
-        "tallyveil ledger show --ledger 'postgresql://ann@db:5432/budgets?port=5432&sslmode=require'",
-        "'a' must be given: write postgresql://USER@HOST/NAME or duckdb:FILE.",
-        "See https://example.org/page for more: ann",
-        "an 'unended command",
-    ],
-)
+    ["tallyveil privatize 'a=b.csv' --where 'age >= 65' --out o",
+     "tallyveil privatize data/year=2020/part.csv",
+     "tallyveil ledger show --ledger 'postgresql://ann@db:5432/budgets?port=5432&sslmode=require'",
+     "'a' must be given: write postgresql://USER@HOST/NAME or duckdb:FILE.",
+     "See https://example.org/page for more: ann",
+     "an 'unended command"],
+)  # fmt: skip
 def test_other_texts_stay(text):
     assert hide_passwords(text) == text
     assert hide_in_command(text) == text
@@ -106,7 +93,7 @@ def test_an_address_in_the_place_of_a_file_is_refused_and_not_quoted(address, ki
             tv.Ledger.create(kind(address))
         assert SECRET not in str(no_ledger.value)
         with pytest.raises(UsageError, match="query"):
-            read_table(kind(address), Form(sql="SELECT 1"))
+            read_table(kind(address), Source(sql="SELECT 1"))
 
 
 @pytest.mark.parametrize("name", ["a=b.csv", "host=1.csv", "user=a host=b.csv", "password=x.csv"])

@@ -50,12 +50,9 @@ def test_extended_outputs_are_three_times_as_wide():
     assert (q.outputs[q.home] == q.inputs).all()
 
 
-def test_edge_inputs_go_to_the_category_nearer_the_centre():
+def test_inputs_belong_to_the_nearest_output():
     q = Query.custom([0, 1, 2, 3, 4], [(0, 1), (1, 3), (3, 4)], "path")
     assert q.home.tolist() == [0, 1, 1, 1, 2]
-
-
-def test_plain_outputs_are_matched_to_the_nearest():
     assert Query.custom([0, 1, 2, 3], [0, 3], "path").home.tolist() == [0, 0, 1, 1]
 
 

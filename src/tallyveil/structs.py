@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -19,6 +19,7 @@ __all__ = [
     "describe_fields",
     "list_changes",
     "list_required",
+    "list_values",
     "read_text",
     "set_field",
     "suggest_key",
@@ -101,6 +102,13 @@ def list_changes(struct: msgspec.Struct) -> dict[str, Any]:
     fields = msgspec.structs.fields(type(struct))
     values = ((field, getattr(struct, field.name)) for field in fields)
     return {f.name: value for f, value in values if f.required or not _is_default(f, value)}
+
+
+def list_values(value: Any) -> Sequence[Any]:
+    """Return one value or several as a sequence; None as none."""
+    if value is None:
+        return ()
+    return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def read_text(kind: type[AnyStruct], name: str, text: str) -> Any:

@@ -62,15 +62,12 @@ def test_never_below_and_hardly_above_the_truth(epsilons, share) -> None:
     assert excess <= allowed
 
 
-def test_epsilon_and_delta_belong_together() -> None:
+def test_epsilon_and_delta_of_many_columns_belong_together() -> None:
     together = compose([Fraction(1, 10)] * 100)
     epsilon = together.epsilon(MILLIONTH)
     assert together.delta(epsilon) <= MILLIONTH < together.delta(epsilon - MILLIONTH / 1000)
     assert together.epsilon(Fraction(0)) == 10  # pure privacy: plain addition
     assert compose([]).delta(Fraction(0)) == 0
-
-
-def test_a_hundred_columns_get_more_than_twice_as_much_each() -> None:
     each = share_epsilon(100, Fraction(1), MILLIONTH)
     assert each >= Fraction(23, 1000)  # 2.3 times the hundredth that addition gives
     assert compose([each] * 100).delta(Fraction(1)) <= MILLIONTH

@@ -474,14 +474,11 @@ def test_an_entry_that_the_server_did_not_keep_is_no_debit(server, database, led
 
 
 LIES = {
-    "no document": "x", "null": "null", "a list": "[]", "a number": "7", "no amount": "{}",
-    "an amount with an exponent": '{"epsilon": "1e400000000", "stages": []}',
+    "no document": "x", "null": "null", "a number": "7",
     "an amount of many digits": '{"epsilon": "1/' + "3" * 5000 + '", "stages": []}',
-    "an amount that is none": '{"epsilon": NaN, "stages": []}',
-    "a negative amount": '{"epsilon": "-1", "stages": []}',
     "amounts in a list": '{"epsilon": ["1"], "stages": [["1"]]}',
     "a key twice": '{"epsilon": "1/2", "epsilon": "1/100", "stages": []}',
-    "deep": "[" * 100_000 + "]" * 100_000, "a long number": "9" * 100_000,
+    "a long number": "9" * 100_000,
     "very long": '{"epsilon": "1/2", "x": "' + "x" * 5_000_000 + '"}',
 }  # fmt: skip
 

@@ -34,13 +34,10 @@ def test_every_command_and_option_is_on_the_page(generate):
                 assert parameter.opts[0] in section, words
 
 
-def test_every_public_name_is_on_the_page(generate):
+def test_every_public_name_and_key_is_on_its_page(generate):
     page = generate.build_reference()
     for space, module in {"tv": tv, "tv.results": tv.results, "tv.papers": tv.papers}.items():
         for name in set(module.__all__) - {"__version__", "results", "papers"}:
             home = getattr(module, name)
             assert f"heading: {space}.{name}," in page or isinstance(home, type(tv))
-
-
-def test_the_schema_names_the_keys(generate):
     assert "epsilon" in json.loads(generate.build_schema())["properties"]

@@ -58,7 +58,7 @@ def texts():
     made = {}
     for maker, make in MAKERS.items():
         for name, query in QUERIES.items():
-            for epsilon in EPSILONS:
+            for epsilon in EPSILONS[::2]:
                 try:
                     text = tv.certify(make(query(), epsilon)).to_json()
                 except (tv.ArgumentError, tv.CertificationError):
@@ -76,7 +76,7 @@ def texts():
 def texts_of_levels():
     """Ladders, and what readers of their last level are shown."""
     made = {}
-    several = [[str(e) for e in (3 * k, 2 * k, k)] for k in SPREAD[:25]]
+    several = [[str(e) for e in (3 * k, 2 * k, k)] for k in SPREAD[:25:2]]
     for levels in (["1"], ["2", "1"], ["2", "1", "1/2"], ["5", "1/3"], *several):
         for name in ("count 1", "count 6", "mean", "wide categories", "band"):
             try:
@@ -97,7 +97,7 @@ def texts_of_deltas():
         ).to_json()
         for upper in (1, 2, 5, 9)
         for epsilon in (*EPSILONS[:6], *SPREAD[:10])
-        for delta in ("1e-9", "1e-6", "1/1000", "1/20", "1/2")
+        for delta in ("1e-9", "1/1000", "1/2")
     }
 
 
@@ -198,7 +198,7 @@ def reseal(data):
 def test_both_give_the_same_verdict_on_forged_ones(made):
     verdicts = {True: 0, False: 0}
     forgeries = (lower, *(lambda text, k=k: move(text, k) for k in (1, 2**20, 2**50, 2**58)))
-    for name, text in list(made.items())[::2]:
+    for name, text in list(made.items())[::3]:
         for forge in forgeries:
             forged = forge(text)
             if forged is None:

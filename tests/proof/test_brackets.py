@@ -77,7 +77,7 @@ def test_ladders_are_proved_without_multiplying_out(epsilons, monkeypatch):
 def test_units_moved_anywhere_are_judged_as_by_exact_products():
     rng = np.random.default_rng(8)
     epsilons = [Fraction(1), Fraction(1, 2), Fraction(1, 4)]
-    whole, size = make_ladder(70, *epsilons), 70
+    whole, size = make_ladder(50, *epsilons), 50
     seen = {None: 0, 1: 0, 2: 0, 3: 0}
     for _ in range(60):
         level = int(rng.choice([0, 1, 2], p=[0.1, 0.45, 0.45]))

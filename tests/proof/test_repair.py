@@ -56,12 +56,9 @@ def test_moved_mass_goes_to_the_target():
     assert mended.mechanism.realised_epsilon() <= 1 + 1e-12
 
 
-def test_a_symmetric_matrix_stays_symmetric():
+def test_symmetry_is_kept_and_epsilon_is_needed():
     mended = tv.repair(tv.geometric(tv.Query.count(25), 0.3)).mechanism.matrix
     assert np.array_equal(mended, mended[::-1, ::-1])
-
-
-def test_epsilon_is_needed():
     with pytest.raises(tv.ArgumentError, match="epsilon"):
         tv.repair(tv.Mechanism(np.eye(2), tv.Query.count(1)))
 

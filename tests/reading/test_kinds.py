@@ -71,9 +71,6 @@ def test_a_certified_geometric_mechanism_is_read_too(same):
     wide = tv.certify_geometric(tv.Query.count(10**6), 1)
     with pytest.raises(tv.ArgumentError, match="at most 4001"):
         tv.posterior(wide, 3)
-
-
-def test_a_mechanism_for_another_query_or_epsilon_has_another_accuracy():
     with pytest.raises(tv.ArgumentError, match="answer the query"):
         tv.accuracy(tv.Query.count(5), "1/2", mechanism=M)
     with pytest.raises(tv.ArgumentError, match="state epsilon 1"):

@@ -46,13 +46,10 @@ def test_random_matrices_and_losses(monkeypatch):
         assert vertex.loss - vertex.lower_bound <= 1e-7 * scale
 
 
-def test_outputs_that_never_occur_still_get_a_guess():
+def test_degenerate_games():
     matrix = np.array([[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]])
     saddle = minimax_remap(matrix, 1.0 - np.eye(2))
     assert saddle.remap.sum(axis=1).tolist() == pytest.approx([1, 1, 1])
-
-
-def test_one_possible_answer_costs_nothing():
     q = tv.Query.count(5)
     saddle = minimax_remap(tv.geometric(q, 0.5).matrix[2:3], loss_table(q, "absolute")[2:3])
     assert saddle.loss == 0

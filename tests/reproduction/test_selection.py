@@ -51,7 +51,7 @@ def test_unknown_selections_are_refused(words):
     assert caught.value.code == 2
 
 
-def test_the_command_writes_one_figure(tmp_path, capsys):
+def test_the_command_lists_experiments_and_writes_one_figure(tmp_path, capsys):
     out = tmp_path / "results"
     words = ["--paper", "cormode", "--item", "Figure 7", "--quick", "--out", str(out)]
     assert main([*words, "--page", str(tmp_path / "page.md")]) == 0
@@ -59,9 +59,6 @@ def test_the_command_writes_one_figure(tmp_path, capsys):
     written = sorted(path.name for path in (out / "cormode").iterdir())
     assert written == ["figure-7.csv", "figure-7.png", "figure-7.svg"]
     assert "### Cormode 2018 Figure 7" in (tmp_path / "page.md").read_text()
-
-
-def test_the_list_names_every_experiment(capsys):
     assert main(["--list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(list_experiments())
 

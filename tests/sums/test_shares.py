@@ -22,12 +22,9 @@ def test_shares_add_up_to_one(epsilon: float) -> None:
     assert shares[-1] > Fraction(1, 2)
 
 
-def test_a_level_gets_less_as_its_groups_grow_and_nothing_at_a_large_epsilon() -> None:
+def test_a_level_gets_what_its_groups_need() -> None:
     assert share_budget(STATES, 0.5)[1] > share_budget((1, 51, 22_615), 0.5)[1] > 0
     assert share_budget(STATES, 4) == (0, 0, 1)
-
-
-def test_rows_that_no_share_makes_readable_leave_it_to_their_groups() -> None:
     """Ten rows with counts to 30 in each group at 0.5: noise hides how rows differ."""
     districts = (1, 100, 1000)
     assert share_budget(districts, 0.46, upper=30)[1] == Fraction(98, 100)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tallyveil.errors import TableError
-from tallyveil.tables.counts import LARGEST, convert_objects, convert_text, read_counts
+from tallyveil.tables.counts import LARGEST, read_counts
 from tallyveil.tables.read import read_table
 from tallyveil.tables.table import BATCH_ROWS
 
@@ -39,14 +39,6 @@ def test_counts_take_the_smallest_type_that_holds_the_range(upper, dtype):
     assert read.above == (2 if upper < LARGEST else 0)
     with pytest.raises(ValueError, match="read-only"):
         read.values[0] = 1
-
-
-def test_every_library_gives_the_same_counts(build):
-    table = read_table(build({"area": ["a", "b", "c", "d"], "cases": [0, 7, 300, 255]}))
-    read = read_counts(table, "cases", 255)
-    assert read.values.tolist() == [0, 7, 255, 255]
-    assert read.values.dtype == np.uint8
-    assert read.above == 1
 
 
 @pytest.mark.parametrize(
@@ -101,40 +93,18 @@ def test_errors_name_the_row_of_the_whole_table(row, library):
 
 
 @pytest.mark.parametrize(
-    ("cell", "what"), [("", "no value"), ("x47", "text"), ("4.7", "a fraction")]
+    ("cells", "counts"),
+    [
+        ([10**400, 1], [LARGEST, 1]),
+        ([10**400, 1.0], [LARGEST, 1]),
+        ([2.0**60, 3], [2**60, 3]),
+        ([Decimal(2), 3], [2, 3]),
+        (["9" * 5000, "0" * 5000 + "7", "9" * 18], [LARGEST, 7, 10**18 - 1]),
+        ([str(LARGEST), str(LARGEST + 1), "3.0"], [LARGEST, LARGEST, 3]),
+    ],
 )
-def test_errors_name_the_row_of_the_whole_file(tmp_path, cell, what):
-    path = tmp_path / "t.csv"
-    path.write_text("id,n\n" + "1,2\n" * (ACROSS - 1) + f"1,{cell}\n")
-    with pytest.raises(TableError, match=f"Row {ACROSS} of .* has {what}"):
-        read_counts(read_table(path), "n", 9)
-
-
-def test_counts_of_several_batches_are_joined():
-    values = np.arange(2 * BATCH_ROWS + 5)
-    read = read_counts(read_table(pd.DataFrame({"n": values})), "n", 2 * BATCH_ROWS)
-    assert (read.values == np.minimum(values, 2 * BATCH_ROWS)).all()
-    assert read.above == 4
-
-
-def test_text_of_any_length_is_a_count():
-    assert convert_text(["9" * 5000, "0" * 5000 + "7", "9" * 18], "n").tolist() == [
-        LARGEST,
-        7,
-        10**18 - 1,
-    ]
-    assert convert_text([str(LARGEST), str(LARGEST + 1), "3.0"], "n").tolist() == [
-        LARGEST,
-        LARGEST,
-        3,
-    ]
-
-
-def test_objects_of_any_size_are_counts():
-    assert convert_objects([10**400, 1], "n").tolist() == [LARGEST, 1]
-    assert convert_objects([10**400, 1.0], "n").tolist() == [LARGEST, 1]
-    assert convert_objects([2.0**60, 3], "n").tolist() == [2**60, 3]
-    assert convert_objects([], "n").tolist() == []
+def test_numbers_of_any_size_are_counts(cells, counts):
+    assert read_table(cells).counts("count").tolist() == counts
 
 
 @pytest.mark.parametrize(

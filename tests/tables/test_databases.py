@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import tallyveil as tv
-from tallyveil.tables.form import Form
+from tallyveil.tables.databases import PREFIX, make_private
 from tallyveil.tables.read import read_table
+from tallyveil.tables.source import Source
 from tests.asking import privatize
 
 _spec = importlib.util.spec_from_file_location(
@@ -31,6 +33,7 @@ TABLE = (
 )
 QUERY = "SELECT ward, cases FROM visits"
 OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
+WORDS = ("--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1)
 SECRET = "Anna-Schmidt"
 
 
@@ -76,14 +79,6 @@ def everything_written(folder):
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
-def test_a_query_is_a_table(address):
-    table = read_table(address, Form(sql=QUERY + " ORDER BY id"))
-    assert table.names == ("ward", "cases")
-    assert table.rows == ROWS
-    assert np.array_equal(table.counts("cases"), np.arange(ROWS) % 7)
-    assert table.labels("ward")[3] == "ward 3"
-
-
 def test_the_release_is_that_of_the_same_table_in_a_file(address, tmp_path):
     counts = pa.array(np.arange(ROWS) % 7, pa.int32())
     wards = pa.array([f"ward {i}" for i in range(ROWS)])
@@ -106,8 +101,8 @@ def test_microdata_are_counted(address):
 
 def test_decimals_are_counts(duck, server):
     query = "SELECT ward, CAST(cases AS NUMERIC(12, 0)) AS cases FROM visits ORDER BY id"
-    assert np.array_equal(read_table(duck, Form(sql=query)).counts("cases"), np.arange(ROWS) % 7)
-    text = read_table(server.address("postgres"), Form(sql=query))
+    assert np.array_equal(read_table(duck, Source(sql=query)).counts("cases"), np.arange(ROWS) % 7)
+    text = read_table(server.address("postgres"), Source(sql=query))
     assert text.type_of("cases") == "string"
     assert text.labels("cases")[8] == "1"
     assert np.array_equal(text.counts("cases"), np.arange(ROWS) % 7)
@@ -134,7 +129,7 @@ def test_queries_that_cannot_be_answered(address, query, said):
     assert server_module.Server.password not in text
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__ or refused.value.__context__ is None
-    assert read_table(address, Form(sql="SELECT count(*) AS n FROM visits")).counts("n") == [ROWS]
+    assert read_table(address, Source(sql="SELECT count(*) AS n FROM visits")).counts("n") == [ROWS]
 
 
 def test_names_that_a_query_makes_of_data_are_not_shown(server):
@@ -143,7 +138,7 @@ def test_names_that_a_query_makes_of_data_are_not_shown(server):
     with pytest.raises(tv.TableError, match="may quote data") as refused:
         read_table(
             server.address("postgres"),
-            Form(sql="SELECT CAST('t' || note AS regclass) AS at, cases FROM visits"),
+            Source(sql="SELECT CAST('t' || note AS regclass) AS at, cases FROM visits"),
         )
     assert SECRET not in str(refused.value)
 
@@ -158,19 +153,19 @@ def test_a_query_writes_no_file(duck, tmp_path):
     target = tmp_path / "leak.csv"
     for query in (f"COPY visits TO '{target}'", f"SELECT * FROM read_csv('{__file__}')"):
         with pytest.raises(tv.TableError, match="no other file is touched"):
-            read_table(duck, Form(sql=query))
+            read_table(duck, Source(sql=query))
     assert not target.exists()
 
 
 def test_files_that_are_no_database(tmp_path):
     with pytest.raises(tv.TableError, match=r"There is no database file .*none\.db"):
-        read_table(f"duckdb:{tmp_path / 'none.db'}", Form(sql=QUERY))
+        read_table(f"duckdb:{tmp_path / 'none.db'}", Source(sql=QUERY))
     assert not list(tmp_path.iterdir())
     (tmp_path / "junk.db").write_text("junk")
     pq.write_table(pa.table({"cases": [1]}), tmp_path / "cases.parquet")
     for name in ("junk.db", "cases.parquet", "."):
         with pytest.raises(tv.TableError, match=r"DuckDB database|no database file"):
-            read_table(f"duckdb:{tmp_path / name}", Form(sql=QUERY))
+            read_table(f"duckdb:{tmp_path / name}", Source(sql=QUERY))
 
 
 def test_address_and_query_go_together(duck, tmp_path):
@@ -179,31 +174,11 @@ def test_address_and_query_go_together(duck, tmp_path):
             privatize(source, sql=query, count="cases", upper=9, epsilon=1)
 
 
-def test_the_command_line(duck, tmp_path):
-    words = ("--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1)
-    done = run("privatize", duck, "--set", f"source.sql={QUERY}", *words, "--out", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    assert run("check", tmp_path / "out").returncode == 0
-
-
 def test_no_password_is_written_or_shown(server, tmp_path):
     """Passwords in the address, right and wrong, in every place that keeps or shows something."""
     ledger, out = tmp_path / "budget.db", tmp_path / "out"
-    assert (
-        run("ledger", "init", "--ledger", ledger, "--dataset", "v", "--epsilon", 3).returncode == 0
-    )
-    words = [
-        "--set",
-        f"source.sql={QUERY}",
-        "--count",
-        "cases",
-        "--keep",
-        "all",
-        "--upper",
-        9,
-        "--epsilon",
-        1,
-    ]
+    run("ledger", "init", "--ledger", ledger, "--dataset", "v", "--epsilon", 3)
+    words = ["--set", f"source.sql={QUERY}", *WORDS]
     words += ["--ledger", ledger, "--dataset", "v"]
     right = server.network_address("postgres")
     done = run("privatize", right, *words, "--out", out, "--json")
@@ -230,10 +205,10 @@ def test_no_password_in_a_query_is_kept(duck, tmp_path):
     secret, ledger = "hunter2secret", tmp_path / "budget.db"
     run("ledger", "init", "--ledger", ledger, "--dataset", "v", "--epsilon", 3)
     query = f"{QUERY} WHERE 'host=h PassWord={secret}' <> ''"
-    words = ["--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]
-    words += ["--ledger", ledger, "--dataset", "v", "--out", tmp_path / "out"]
+    words = [*WORDS, "--ledger", ledger, "--dataset", "v", "--out", tmp_path / "out"]
     done = run("privatize", duck, "--set", f"source.sql={query}", *words)
     assert done.returncode == 0, done.stderr
+    assert run("check", tmp_path / "out").returncode == 0
     seen = run("inspect", duck, "--set", f"source.sql={query}")
     assert seen.returncode == 0, seen.stderr
     assert secret not in done.stdout + done.stderr + seen.stdout + seen.stderr
@@ -271,18 +246,7 @@ def test_no_command_shows_an_address_in_the_wrong_place(words, address, tmp_path
 
 def test_a_password_may_come_from_the_environment(server, tmp_path):
     bare = server.network_address("postgres").replace(f":{server.password}", "")
-    words = [
-        "--set",
-        f"source.sql={QUERY}",
-        "--count",
-        "cases",
-        "--keep",
-        "all",
-        "--upper",
-        9,
-        "--epsilon",
-        1,
-    ]
+    words = ["--set", f"source.sql={QUERY}", *WORDS]
     done = run("privatize", bare, *words, "--out", tmp_path / "out", PGPASSWORD=server.password)
     assert done.returncode == 0, done.stderr
 
@@ -297,7 +261,7 @@ def test_a_password_may_come_from_the_environment(server, tmp_path):
 def test_the_missing_library_is_named(source, module, library, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(tv.MissingExtraError, match=rf"{library}.*'databases'"):
-        read_table(source, Form(sql=QUERY))
+        read_table(source, Source(sql=QUERY))
 
 
 LONG = 150_000
@@ -323,7 +287,7 @@ def spool(tmp_path, monkeypatch):
 
 
 def test_a_long_answer_is_kept_in_a_private_file_and_read_in_batches(address, long_query, spool):
-    table = read_table(address, Form(sql=long_query))
+    table = read_table(address, Source(sql=long_query))
     (folder,) = spool.iterdir()
     (file,) = folder.iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -358,7 +322,7 @@ def test_an_answer_that_does_not_fit_on_the_disk_is_refused_without_its_words(
 
     monkeypatch.setattr("tallyveil.tables.databases.open_new", fail)
     with pytest.raises(tv.TableError, match="set TMPDIR") as refused:
-        read_table(address, Form(sql=long_query))
+        read_table(address, Source(sql=long_query))
     assert SECRET not in str(refused.value)
 
 
@@ -370,7 +334,7 @@ def test_a_long_answer_that_breaks_off_is_refused_and_nothing_of_it_stays(addres
         broken = f"SELECT id, ward, CAST(CASE WHEN id = 140000 THEN '{SECRET}' ELSE '1' END AS "
         broken += f"INTEGER) AS cases FROM ({query}) AS a"
     with pytest.raises(tv.TableError, match="may quote data") as refused:
-        read_table(address, Form(sql=broken))
+        read_table(address, Source(sql=broken))
     assert SECRET not in str(refused.value)
     del refused
     assert not any(spool.iterdir())
@@ -380,9 +344,9 @@ def test_a_long_answer_that_breaks_off_is_refused_and_nothing_of_it_stays(addres
 def test_memory_does_not_grow_with_the_answer(duck, tmp_path):
     """Three million rows take at most 150 MiB more than three hundred thousand."""
     words = (
-        "import sys; from tallyveil.tables.form import Form\n"
+        "import sys; from tallyveil.tables.source import Source\n"
         "from tallyveil.tables.read import read_table\n"
-        "table = read_table(sys.argv[1], Form(sql=sys.argv[2]))\n"
+        "table = read_table(sys.argv[1], Source(sql=sys.argv[2]))\n"
         "assert sum(batch.rows for batch in table.batches()) == int(sys.argv[3])\n"
         "status = open('/proc/self/status').read()\n"
         "print(int(status.split('VmHWM:')[1].split()[0]) // 1024)"
@@ -407,3 +371,55 @@ def test_inspect_shows_the_columns_of_a_query_and_no_password(address):
     assert "--set 'source.sql=SELECT ward, cases FROM visits'" in done.stdout
     assert server_module.Server.password not in done.stdout + done.stderr
     assert SECRET not in done.stdout + done.stderr
+
+
+class Owner:
+    """What a private folder goes with."""
+
+
+def test_folders_in_use_are_left_alone_and_abandoned_ones_removed(tmp_path):
+    words = (
+        "import sys, time; from pathlib import Path; from tallyveil.tables.databases import make_private\n"
+        "owner = type('Owner', (), {})()\n"
+        "folder = make_private(Path(sys.argv[1]), owner)\n"
+        "(folder / 'rows').write_text('secret')\n"
+        "print('ready', flush=True); time.sleep(600)"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", words, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert other.stdout.readline() == "ready\n"
+    (theirs,) = tmp_path.iterdir()
+    owners = [Owner()]
+    make_private(tmp_path, owners[0])
+    assert (theirs / "rows").read_text() == "secret"
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    other.stdout.close()
+    assert theirs.exists()
+    owners.append(Owner())
+    make_private(tmp_path, owners[1])
+    assert not theirs.exists()
+    assert len(list(tmp_path.iterdir())) == len(owners)
+
+
+def test_a_fork_removes_nothing(tmp_path):
+    owner = Owner()
+    folder = make_private(tmp_path, owner)
+    child = os.fork()
+    if not child:
+        del owner
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert folder.is_dir()
+
+
+def test_what_is_no_folder_of_ours_stays(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").touch()
+    (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / f"{PREFIX}file").touch()
+    owner = Owner()
+    make_private(tmp_path, owner)
+    assert (tmp_path / "elsewhere" / "kept").exists()
+    assert (tmp_path / f"{PREFIX}file").exists()

@@ -121,24 +121,6 @@ def test_what_is_not_a_count_is_refused_everywhere(name, engine):
         release(columns, **options)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "int64", "float64"])
-def test_the_type_of_a_released_count_tells_nothing_of_the_true_ones(dtype):
-    """A column that was stored as small as its largest count allows would give that away."""
-    values = np.array(COUNTS, dtype=dtype)
-    options = {"upper": 60, "epsilon": 1}
-    assert privatize(values, **options).table.dtype == np.int64
-    assert privatize(pd.Series(values), **options).table.dtype == np.int64
-    assert privatize(pl.Series("n", values), **options).table.dtype == pl.Int64
-    for table in (
-        pd.DataFrame({"cases": values}),
-        pl.DataFrame({"cases": values}),
-        pa.table({"cases": values}),
-    ):
-        found = release(table, upper=60).table
-        column = found["cases"]
-        assert str(getattr(column, "dtype", None) or column.type).lower() == "int64"
-
-
 @pytest.mark.parametrize("given", [[], np.zeros((2, 2)), 5, object(), {"a": [1]}])
 def test_what_is_no_table_is_refused(given):
     with pytest.raises(TableError):

@@ -7,8 +7,6 @@ import tracemalloc
 from dataclasses import astuple, replace
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,11 +16,10 @@ from tallyveil.release import groups, plan, tallied
 from tallyveil.release.transaction import publish_table
 from tallyveil.tables import columnar, duplicates, text
 from tallyveil.tables import table as tables
-from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.counts import read_counts
-from tallyveil.tables.form import Form
 from tallyveil.tables.labels import find_formulas
 from tallyveil.tables.read import read_table
+from tallyveil.tables.source import Source
 from tallyveil.tables.subtotals import find_totals
 from tests.asking import make_options, privatize
 from tests.tables import ways
@@ -53,7 +50,7 @@ def write(way, folder, lines=LINES, header=HEADER, name="cases"):
 
 def open_way(way, folder, lines=LINES, header=HEADER):
     path, source = write(way, folder, lines, header)
-    return read_table(path, Form(**source))
+    return read_table(path, Source(**source))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +62,7 @@ def expected(tmp_path_factory):
 @pytest.mark.parametrize("way", ways.WAYS)
 def test_every_way_of_writing_gives_the_same_release(tmp_path, expected, way):
     path, source = write(way, tmp_path)
-    assert len(list(read_table(path, make_options(**source).source.form).batches())) > 5
+    assert len(list(read_table(path, make_options(**source).source).batches())) > 5
     asked = {**OPTIONS, **source, "entropy": tv.SeededNotPrivate(5), "out": tmp_path / "out"}
     release = privatize(path, **asked, format="csv")
     assert release.data.to_bytes() == expected
@@ -109,18 +106,8 @@ def test_batches_are_the_rows_in_order(build):
             assert [label for b in batches for label in b.labels(name)] == table.labels(name)
         assert [n for b in batches for n in b.counts("cases").tolist()] == columns["cases"]
         for batch in batches:
-            assert (batch.kind, batch.extension) == (table.kind, table.extension)
+            assert (batch.kind, batch.format) == (table.kind, table.format)
             assert (batch.names, batch.index_names) == (table.names, table.index_names)
-
-
-@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, pl.Series])
-def test_arrays_have_batches_too(kind, monkeypatch):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 2)
-    source = kind([3, 1, 2])
-    batches = list(read_table(source).batches())
-    assert [count for b in batches for count in b.counts("count").tolist()] == [3, 1, 2]
-    assert all(type(batch.native()) is type(source) for batch in batches)
-    assert list(read_table(pd.DataFrame({"cases": []})).batches()) == []
 
 
 def test_what_the_first_batch_holds_is_not_taken_for_the_whole_column(tmp_path):
@@ -258,15 +245,6 @@ def test_totals_and_formulas_are_found_wherever_they_are(tmp_path, way, row, lab
     assert find_formulas(opened, opened.names) == ([] if way == "parquet" else ["note"])
 
 
-@pytest.mark.parametrize("way", FILES)
-def test_records_are_counted_batch_by_batch(tmp_path, way):
-    lines = [f"{'nsew'[i % 4]},{i % 90}" for i in range(ROWS)]
-    path, _ = write(way, tmp_path, lines, "region,age")
-    asked = {"by": "region", "categories": "n,s,e,w", "where": "age >= 18", "upper": 5000}
-    counts = privatize(path, epsilon=50, **asked).published["count"].counts
-    assert counts.tolist() == [sum(i % 90 >= 18 for i in range(k, ROWS, 4)) for k in range(4)]
-
-
 def peak_and_seconds(opened):
     """Peak memory and processor time of reading counts and labels once."""
     tracemalloc.start()
@@ -373,6 +351,7 @@ def test_totals_are_those_of_the_whole_table(tmp_path, monkeypatch, way, kind):
     folder = tmp_path / "release"
     privatize(path, **{**OPTIONS, "upper": 9, **RELEASES[kind]}, out=folder)
     answers = []
+    monkeypatch.setattr(tallied, "FEW_PAIRS", 100)  # pairs are joined on the way
     for most in (0, 10**9):
         monkeypatch.setattr(groups, "MOST_AT_ONCE", most)
         answers.append([ask(folder, question) for question in QUESTIONS])
@@ -388,26 +367,3 @@ def test_totals_are_those_of_the_whole_table(tmp_path, monkeypatch, way, kind):
             # an end that is whole but for the last digits of a sum is rounded either way
             ends = other.low, other.high
             assert (total.low, total.high) == pytest.approx(ends, abs=1)
-
-
-@pytest.mark.parametrize("way", FILES)
-@pytest.mark.parametrize("few", [1 << 20, 100])
-def test_rows_are_tallied_as_they_come(tmp_path, monkeypatch, way, few):
-    """Regions are text in the first batches, numbers in the last; pairs are joined on the way."""
-    monkeypatch.setattr(tallied, "FEW_PAIRS", few)
-    lines = [f"{i},{f'r{i}' if i < ROWS // 2 else i % 4},{i % 7}" for i in range(ROWS)]
-    opened = open_way(way, tmp_path, lines, "id,region,cases")
-
-    def tally(by, where=()):
-        return tallied.tally_groups(opened, by, where, ["cases"], lambda rows: rows.counts("cases"))
-
-    chosen = tally(["region"], parse_conditions(["region == r7"]))
-    assert {key: group.times.tolist() for key, group in chosen.items()} == {("r7",): [1]}
-    every = tally(["id"])
-    assert [key for (key,) in every] == [str(at) for at in range(ROWS)]
-    assert [group.counts.tolist() for group in every.values()] == [[i % 7] for i in range(ROWS)]
-    assert sum(int(group.times.sum()) for group in tally([]).values()) == ROWS
-    lines[2100] = "1,x,-1"
-    opened = open_way(way, tmp_path, lines, "id,region,cases")
-    with pytest.raises(tv.TableError, match="Row 2101 "):
-        tally(["region"])

@@ -72,13 +72,13 @@ def describe_data(
         _describe_field(name, data, receipt, types or {})
         for name in (*data.index_names, *data.names)
     ]
-    is_text = data.extension == "csv"
+    is_text = data.format == "csv"
     resource: dict[str, Any] = {
         "profile": "tabular-data-resource" if is_text else "data-resource",
         "name": "data",
         "path": receipt.table.file,
-        "format": data.extension,
-        "mediatype": MEDIA_TYPES[data.extension],
+        "format": data.format,
+        "mediatype": MEDIA_TYPES[data.format],
         "encoding": "utf-8",
         "bytes": written.size,
         "hash": f"sha256:{written.sha256}",

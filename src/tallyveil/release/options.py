@@ -6,7 +6,7 @@ Each object refuses what it can by itself; what does not go together is refused 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from numbers import Integral
 from pathlib import Path
@@ -17,8 +17,8 @@ from tallyveil.exact import exact_epsilon, exact_rational
 from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.design import MechanismFile
 from tallyveil.release.methods.registry import read_method
-from tallyveil.structs import Struct, list_changes, set_field
-from tallyveil.tables.form import SEPARATORS, Form
+from tallyveil.structs import Struct, list_changes, list_values, set_field
+from tallyveil.tables.source import Source
 from tallyveil.untrusted import escape_controls
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "Unit",
     "check_epsilon",
     "flatten",
-    "list_values",
     "read_names",
     "require_writable",
     "split_names",
@@ -52,16 +51,8 @@ LEAST_EPSILON = Fraction(1, 10**8)
 
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**12), Fraction(1, 2)
 LARGEST_CONTRIBUTIONS = 10**6
-MOST_SKIPPED = 10_000
 LONGEST_TEXT = 300
 """Characters of each text about a release."""
-
-
-def list_values(values: Any) -> Sequence[Any]:
-    """Return one value or several as a sequence; None as none."""
-    if values is None:
-        return ()
-    return values if isinstance(values, (list, tuple)) else (values,)
 
 
 def read_names(values: Any, argument: str) -> tuple[str, ...]:
@@ -126,69 +117,6 @@ def _read_groups(values: Any) -> tuple[tuple[str, ...], ...]:
     if len(listed) > 1 and all(isinstance(group, str) and "," not in group for group in listed):
         listed = [listed]
     return tuple(split_names(group, "disjoint") for group in listed)
-
-
-class Source(Struct, frozen=True):
-    """How the table's file is read. Keys have the names they have in pandas.
-
-    Attributes
-    ----------
-    sheet_name : str
-        Sheet of a workbook; needed if there are several.
-    delimiter : str
-        Character between cells of a text file, or "tab".
-    encoding : str
-        Encoding of a text file; a byte-order mark takes precedence.
-    skiprows, skipfooter : int
-        Title lines before the header, or footnote lines at the end, that are not read.
-    comment : str
-        Lines that begin with this are not read, such as "#".
-    thousands, decimal : str
-        Separators of thousands and decimals in counts.
-    na_values : sequence of str
-        Codes of a missing count, such as "*". Rows with one are not released; which rows these are
-        must be public.
-    sql : str
-        With a database's address: the query that gives the table. It may only read.
-    """
-
-    sheet_name: str | None = None
-    delimiter: str | None = None
-    encoding: str = "utf-8"
-    skiprows: int = 0
-    skipfooter: int = 0
-    comment: str | None = None
-    thousands: str | None = None
-    decimal: str = "."
-    na_values: tuple[str, ...] = ()
-    sql: str | None = None
-
-    def __post_init__(self) -> None:
-        codes = [str(code).strip() for code in list_values(self.na_values)]
-        set_field(self, "na_values", tuple(codes))
-        super().__post_init__()
-        if self.delimiter not in (None, "tab") and len(str(self.delimiter)) != 1:
-            hint = "Such as ',' or ';'; the word tab names a tab."
-            raise ArgumentError("delimiter", "be one character", self.delimiter, hint)
-        for name in ("skiprows", "skipfooter"):
-            if not 0 <= getattr(self, name) <= MOST_SKIPPED:
-                rule = f"be a whole number from 0 to {MOST_SKIPPED:,}"
-                raise ArgumentError(name, rule, getattr(self, name))
-        if self.comment is not None and not self.comment.strip():
-            raise ArgumentError("comment", "be what such a line begins with, such as '#'")
-        if self.thousands is not None and self.thousands not in SEPARATORS:
-            hint = "It is the character between thousands, as in 1,000."
-            raise ArgumentError("thousands", "be ',', '.', ' ' or \"'\"", self.thousands, hint)
-        if self.decimal not in (".", ","):
-            raise ArgumentError("decimal", "be '.' or ','", self.decimal)
-        if self.thousands == self.decimal:
-            hint = "Set 'decimal' to ',' if thousands are written 1.000."
-            raise UsageError(f"'thousands' and 'decimal' must differ. {hint}")
-
-    @property
-    def form(self) -> Form:
-        """The same for the readers of tables."""
-        return Form(**{name: getattr(self, name) for name in self.__struct_fields__})
 
 
 class Counts(Struct, frozen=True):

@@ -263,7 +263,7 @@ def open_table(table: Any, options: ReleaseOptions) -> Opened:
     """Check a request and read its table; its counts are not looked at."""
     is_path = isinstance(table, (str, Path))
     early = check_options(options) if is_path else None
-    source = read_table(table, options.source.form)
+    source = read_table(table, options.source)
     request = early or check_options(options, array=source.kind == ARRAY)
     if source.kind == ARRAY:
         source = _name_array(source, request)
@@ -273,7 +273,7 @@ def open_table(table: Any, options: ReleaseOptions) -> Opened:
         )
     if source.kind != ARRAY:
         return Opened(request, *_read_as_declared(source, request))
-    if request.form.writes_numbers:
+    if request.source.writes_numbers:
         raise UsageError("An array holds numbers: leave out how they are written.")
     return Opened(request, source)
 
@@ -366,11 +366,11 @@ def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
     """The table with its counts read as declared, and how many rows hold a code in their place."""
     counted = [column.name for column in request.columns if column.name in source.names]
     missing = 0
-    if request.form.na_values:
-        source, missing = leave_out_missing(source, counted, request.form.na_values)
+    if request.source.na_values:
+        source, missing = leave_out_missing(source, counted, request.source.na_values)
         if source.rows == 0:
             raise TableError("Every row has a code for a missing count: nothing is left.")
-    return replace(source, form=request.form), missing
+    return replace(source, options=request.source), missing
 
 
 def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Reading:
@@ -397,7 +397,7 @@ def _find_bounds(source: Table, request: Request, layout: Layout) -> Integers | 
     if layout.grouped or name not in layout.keep:
         rule = "name a column of the table that is published unchanged beside its rows"
         raise ArgumentError("upper_column", rule, name)
-    if request.form.writes_numbers:
+    if request.source.writes_numbers:
         raise UsageError(
             "A 'method.upper_column' is released as it is written, and must be written in plain "
             "digits: leave out how numbers are written."

@@ -25,7 +25,6 @@ from tallyveil.release.options import (
     About,
     ReleaseOptions,
     check_epsilon,
-    list_values,
     require_writable,
 )
 from tallyveil.release.ranges import (
@@ -37,8 +36,8 @@ from tallyveil.release.ranges import (
     require_narrow,
 )
 from tallyveil.release.unit import WIDEST_DELTA, PrivacyUnit, drop_idle_delta, separate_moves
+from tallyveil.structs import list_values
 from tallyveil.tables.conditions import Condition, parse_conditions
-from tallyveil.tables.form import Form
 from tallyveil.tables.microdata import (
     Bins,
     Counting,
@@ -48,6 +47,7 @@ from tallyveil.tables.microdata import (
     public_categories,
     read_bins,
 )
+from tallyveil.tables.source import Source
 from tallyveil.tables.write import FORMATS
 
 __all__ = ["COUNT_OF_ROWS", "ColumnRequest", "Request", "check_options"]
@@ -193,9 +193,9 @@ class Request:
         return self.options.counts.nested
 
     @property
-    def form(self) -> Form:
+    def source(self) -> Source:
         """How the file is read."""
-        return self.options.source.form
+        return self.options.source
 
     @property
     def format(self) -> str | None:

@@ -126,7 +126,7 @@ class InventedRows(Rows):
     def read_counts(self, table: Table, name: str, upper: int) -> ColumnCounts:
         """Invented counts for a column that could hold counts."""
         kind = table.type_of(name)
-        if kind not in NUMBER_TYPES and not self.request.form.writes_numbers:
+        if kind not in NUMBER_TYPES and not self.request.source.writes_numbers:
             raise TableError(
                 f"Count column {name!r} has the type {kind}; counts must be whole numbers of at "
                 f"least 0.{HINTS['text']}"

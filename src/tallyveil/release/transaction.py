@@ -297,14 +297,14 @@ def _describe_table(data: Table, plan: ReleasePlan, records: Sequence[ColumnReco
     return TableRecord(
         rows=data.rows,
         kind=data.kind,
-        file=f"data.{data.extension}",
+        file=f"data.{data.format}",
         columns=columns,
         published_unchanged=tuple(name for name in columns if name not in counted),
         row_order=plan.layout.row_order,
         counted_by=request.by if request.microdata else (),
         where=tuple(str(condition) for condition in request.where),
         other=request.other or "",
-        missing=request.form.na_values,
+        missing=request.source.na_values,
         missing_rows=plan.missing,
         bins={name: bins.write() for name, bins in request.bins.items()},
     )

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tallyveil.errors import UsageError
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.columnar import FeatherRows
-from tallyveil.tables.spool import make_private, open_new
+from tallyveil.tables.databases import make_private, open_new
 
 __all__ = ["LabelWriter", "Piece", "StagedRows", "Vault"]
 

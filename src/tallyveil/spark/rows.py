@@ -76,11 +76,13 @@ class ClusterRows(Rows):
     def open(self) -> Opened:
         """Check the request against names and types of the columns."""
         request = check_options(self.options)
-        table = read_table(jobs.read_empty(self.frame), self.options.source.form)
+        table = read_table(jobs.read_empty(self.frame), self.options.source)
         if not request.microdata:
             _require_by_row(request, self.options)
         rows = StagedRows(table.rows_in.schema)
-        return Opened(request, replace(table, rows_in=rows, form=request.form, format="parquet"))
+        return Opened(
+            request, replace(table, rows_in=rows, options=request.source, format="parquet")
+        )
 
     def close(self) -> None:
         """Remove what was staged."""
@@ -102,8 +104,9 @@ class ClusterRows(Rows):
         source.require_readable(keep)
         uppers = {column.name: column.upper for column in request.columns}
         labels = tuple(name for name in keep if name not in uppers)
-        form = request.form
-        task = partial(stage_rows, vault=vault, uppers=uppers, labels=labels, form=form)
+        task = partial(
+            stage_rows, vault=vault, uppers=uppers, labels=labels, options=request.source
+        )
         files = jobs.list_files(self.frame)
         names = [*uppers, *labels]
         staged = _require_program(jobs.run(self.frame, names, task, mark_files=bool(files)))
@@ -216,7 +219,7 @@ def _require_by_row(request: Request, options: ReleaseOptions) -> None:
         "counts.nested": request.nested,
         "counts.structural_zeros": request.zeros,
         "categories": request.categories,
-        "source.na_values": request.form.na_values,
+        "source.na_values": request.source.na_values,
         "output.confidential_report": options.output.confidential_report,
     }
     for name, value in together.items():

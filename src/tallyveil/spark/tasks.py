@@ -26,9 +26,9 @@ from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 from tallyveil.spark.files import LabelWriter, Piece, Vault
 from tallyveil.tables.conditions import RowChooser
 from tallyveil.tables.counts import MISSING, read_counts
-from tallyveil.tables.form import Form
 from tallyveil.tables.labels import normal_label, view_numbers, write_texts
 from tallyveil.tables.microdata import Counting, PersonBound, Places, describe_unlisted
+from tallyveil.tables.source import Source
 from tallyveil.tables.table import Held, Table
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def stage_rows(
     vault: Vault,
     uppers: Mapping[str, int],
     labels: Sequence[str],
-    form: Form,
+    options: Source,
 ) -> Iterator[Staged]:
     """Read rows, the only time; check every count, and keep what is needed in the vault.
 
@@ -111,7 +111,7 @@ def stage_rows(
                 run = _Run(vault, uppers, labels)
             run.place = place
             rows = pa.Table.from_batches([batch.slice(start, stop - start)]).select(names)
-            run.add(Table(Held(rows), form=form))
+            run.add(Table(Held(rows), options=options))
     yield run.finish(number) if run.rows else Staged(number)
 
 

@@ -299,7 +299,7 @@ def show_values(say: Say, *, table: str, form: Mapping[str, Any]) -> dict[str, A
 
 def _read_table(say: Say, table: str, form: Mapping[str, Any]) -> Table:
     say("reading the table")
-    return read_table(Path(table), Source(**form).form)
+    return read_table(Path(table), Source(**form))
 
 
 def write_demo(say: Say, *, table: str) -> None:

@@ -1,4 +1,4 @@
-"""Tables in and out, whatever library they come from.
+"""Tables in and out, from and to any library.
 
 `read.read_table` gives a `table.Table`, which holds every table in Arrow; `counts.read_counts`
 reads one of its columns as confidential counts; `microdata` counts rows into public categories;

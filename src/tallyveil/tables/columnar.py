@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["FeatherRows", "ParquetRows", "count_rows"]
 
 UNPACKED_LEAST, UNPACKED_EACH = 300 << 20, 20
-"""Bytes that a file may take in memory at once, and how many more for each of its own."""
+"""Bytes that a file may take in memory at once, and how many more for each of its bytes."""
 
 MOST_ROWS, ROWS_EACH = 50_000_000, 16
-"""Rows that a small file may have, and how many a larger one may have for each of its bytes."""
+"""Rows that a small file may have, and rows for each byte of a larger one."""
 
 MAGIC = b"ARROW1"
 MAPPED = 16
-"""Batches after which a mapped file is let go of: a look at a header maps all that is around it."""
+"""Batches after which mapped memory is given back: reading a header maps the bytes around it."""
 
 BUFFER = 1 << 20
 """Bytes read at once from each column of a Parquet file."""
@@ -35,7 +35,7 @@ BUFFER = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class _FileRows:
-    """Rows of a file of columns; its reader says what they are."""
+    """Rows of a file of columns; subclasses read them."""
 
     identity: FileIdentity
     schema: Any
@@ -131,12 +131,12 @@ class FeatherRows(_FileRows):
     def _read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        wanted = [self.schema.names.index(name) for name in names]
-        options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+        places = [self.schema.names.index(name) for name in names]
+        options = pa.ipc.IpcReadOptions(included_fields=places, use_threads=False)
         with pa.OSFile(str(self.identity.path)) as source:
             reader = pa.ipc.open_file(source, options=options)
-            for at in range(reader.num_record_batches):
-                batch = reader.get_batch(at).select(list(names))
+            for number in range(reader.num_record_batches):
+                batch = reader.get_batch(number).select(list(names))
                 for start in range(0, batch.num_rows, BATCH_ROWS):
                     part = batch.slice(start, BATCH_ROWS)
                     _require_short_batch(part)
@@ -144,7 +144,7 @@ class FeatherRows(_FileRows):
 
 
 def count_rows(path: Path) -> int:
-    """How many rows a Parquet file says that it has; 0 if it cannot be read."""
+    """Return the number of rows that a Parquet file states; 0 if it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -169,7 +169,7 @@ def _require_likely_rows(rows: int, path: Path) -> None:
 
 
 def _require_short_text(path: Path, schema: Any) -> None:
-    """Refuse a file in which many rows refer to long texts: a batch of them fills the memory."""
+    """Refuse a file with long texts that many rows share: a batch of them fills the memory."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -215,31 +215,29 @@ def _damaged(kind: str) -> TableError:
 
 
 def _measure_feather(content: bytes | mmap) -> tuple[int, int]:
-    """Rows of a Feather (Arrow IPC) file, and bytes its batches and dictionaries unpack to."""
+    """Measure the rows of an Arrow IPC file, and the bytes that its batches unpack to."""
     try:
         if content[: len(MAGIC)] != MAGIC or content[-len(MAGIC) :] != MAGIC:
             raise ValueError("not an Arrow file")
         (length,) = struct.unpack_from("<i", content, len(content) - 10)
         footer = _FlatTable(content, len(content) - 10 - length)
-        words, batches = (
-            list(_measure_batches(content, footer.structs(number, 24))) for number in (2, 3)
-        )
-        return sum(rows for rows, _ in batches), sum(size for _, size in words + batches)
+        parts = [list(_measure_batches(content, footer.structs(part, 24))) for part in (2, 3)]
+        return sum(rows for rows, _ in parts[1]), sum(size for part in parts for _, size in part)
     except struct.error:
         raise ValueError("a header points outside the file") from None
 
 
 def _measure_batches(content: bytes | mmap, blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Rows and size of every batch; what was mapped of a file is given back now and then."""
+    """Yield rows and size of every batch; give mapped memory back now and then."""
     unneeded = getattr(mmap_module, "MADV_DONTNEED", None)  # not on Windows
-    for number, at in enumerate(blocks, start=1):
-        yield _measure_batch(content, *struct.unpack_from("<qi4xq", content, at))
+    for number, block in enumerate(blocks, start=1):
+        yield _measure_batch(content, *struct.unpack_from("<qi4xq", content, block))
         if isinstance(content, mmap) and unneeded is not None and number % MAPPED == 0:
             content.madvise(unneeded)
 
 
 def _measure_batch(content: bytes | mmap, offset: int, head: int, body: int) -> tuple[int, int]:
-    """Rows of one batch, and what it unpacks to: its buffers, and a byte for every row."""
+    """Measure the rows of a batch, and what it unpacks to: its buffers, and a byte for each row."""
     if offset < 0 or head < 8 or body < 0 or offset + head + body > len(content):
         raise ValueError("a batch lies outside the file")
     message = _FlatTable(content, offset + 8)  # after the mark and the length
@@ -249,8 +247,8 @@ def _measure_batch(content: bytes | mmap, offset: int, head: int, body: int) -> 
     rows = struct.unpack_from("<q", content, batch.field(0))[0] if batch.field(0) else 0
     packed = batch.field(3) != 0
     total = max(rows, 0)
-    for at in batch.structs(2, 16):
-        start, length = struct.unpack_from("<qq", content, at)
+    for buffer in batch.structs(2, 16):
+        start, length = struct.unpack_from("<qq", content, buffer)
         if length < 0 or start < 0 or start + length > body:
             raise ValueError("a buffer lies outside its batch")
         if packed and length >= 8:
@@ -263,35 +261,33 @@ def _measure_batch(content: bytes | mmap, offset: int, head: int, body: int) -> 
 class _FlatTable:
     """A FlatBuffers table: where its fields are, by number."""
 
-    def __init__(self, content: bytes | mmap, at: int, *, root: bool = True) -> None:
+    def __init__(self, content: bytes | mmap, pointer: int) -> None:
         self.content = content
-        self.at = at + struct.unpack_from("<I", content, at)[0] if root else at
-        self.fields = self.at - struct.unpack_from("<i", content, self.at)[0]
+        self.start = pointer + struct.unpack_from("<I", content, pointer)[0]
+        self.fields = self.start - struct.unpack_from("<i", content, self.start)[0]
         (self.size,) = struct.unpack_from("<H", content, max(self.fields, 0))
 
     def field(self, number: int) -> int:
-        """Where a field is, or 0 if it is not there."""
+        """Return where a field is, or 0 if it is not there."""
         place = 4 + 2 * number
         if self.fields < 0 or place + 2 > self.size:
             return 0
         (offset,) = struct.unpack_from("<H", self.content, self.fields + place)
-        return self.at + int(offset) if offset else 0
+        return self.start + int(offset) if offset else 0
 
     def table(self, number: int) -> _FlatTable:
-        """The table that a field refers to."""
-        at = self.field(number)
-        if not at:
+        """Return the table that a field refers to."""
+        pointer = self.field(number)
+        if not pointer:
             raise ValueError("a header lacks a part")
-        return _FlatTable(
-            self.content, at + struct.unpack_from("<I", self.content, at)[0], root=False
-        )
+        return _FlatTable(self.content, pointer)
 
     def structs(self, number: int, size: int) -> list[int]:
-        """Where the structs of a list are, none if it is not there."""
-        at = self.field(number)
-        if not at:
+        """List where the structs of a list are, none if it is not there."""
+        pointer = self.field(number)
+        if not pointer:
             return []
-        start = at + struct.unpack_from("<I", self.content, at)[0]
+        start = pointer + struct.unpack_from("<I", self.content, pointer)[0]
         (count,) = struct.unpack_from("<I", self.content, start)
         if count * size > len(self.content):
             raise ValueError("a list is longer than the file")

@@ -60,7 +60,7 @@ class Condition:
         return self.meets(column)
 
     def meets(self, column: Codes) -> Mask:
-        """Find the rows of a column that meet the condition, whatever its labels are."""
+        """Find the rows of a column that meet the condition, without checking its type."""
         right = _parse_number(self.value)
         if column.numbers is not None and right is not None:
             met = COMPARE[self.sign](column.numbers, right)
@@ -70,7 +70,7 @@ class Condition:
         return rows
 
     def find_kinds(self, column: Codes) -> set[bool]:
-        """Whether the labels of a column, as far as it has any, are numbers."""
+        """Return whether the labels of a column are numbers (True), text (False), or both."""
         return {_parse_number(label) is not None for label in column.labels if label.strip()}
 
     def require_column(self, table: Table) -> None:
@@ -87,12 +87,12 @@ class Condition:
             raise TableError(f"The condition {str(self)!r} compares text with a number.")
 
     def _compare(self, label: str) -> bool:
-        """Compare one label."""
+        """Compare a label."""
         if not label:
             return self.sign == "!="
-        left, right = _parse_number(label), _parse_number(self.value)
-        if left is not None and right is not None:
-            return bool(COMPARE[self.sign](left, right))
+        number, right = _parse_number(label), _parse_number(self.value)
+        if number is not None and right is not None:
+            return bool(COMPARE[self.sign](number, right))
         if right is not None and self.sign not in ("==", "!="):
             return False
         return bool(COMPARE[self.sign](normal_label(label), normal_label(self.value)))
@@ -126,18 +126,17 @@ class RowChooser:
 def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
     """Parse comparisons ``column sign value``, joined by ``and`` inside a text.
 
-    A value with a sign or the word and, or, not in it must stand in quotes.
+    A value that contains a sign or the word and, or, not must be in quotes.
 
     >>> [str(c) for c in parse_conditions(["age>=18 and sex = f", "result = 'not known'"])]
     ['age >= 18', 'sex == f', 'result == not known']
     """
-    found = []
+    conditions = []
     for text in texts:
         if not isinstance(text, str):
             raise ArgumentError("where", "be a condition such as 'age >= 18'", text)
-        for part in JOINED.split(text):
-            found.append(_parse_comparison(part, text))
-    return tuple(found)
+        conditions += [_parse_comparison(part, text) for part in JOINED.split(text)]
+    return tuple(conditions)
 
 
 def _parse_comparison(part: str, text: str) -> Condition:

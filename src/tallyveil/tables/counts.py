@@ -1,4 +1,4 @@
-"""Counts as they stand in a column, turned into whole numbers or refused in words.
+"""The counts of a column, turned into whole numbers or refused.
 
 A message names the column, the row and the rule; it never quotes what the row holds.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers, Mask, freeze
 from tallyveil.errors import TableError
-from tallyveil.tables.form import Form
 from tallyveil.tables.labels import fill_empty, normal_label, view_numbers
+from tallyveil.tables.source import Source
 
 if TYPE_CHECKING:
     from tallyveil.tables.table import CountArray, Table
@@ -28,7 +27,6 @@ __all__ = [
     "RowError",
     "clip_counts",
     "convert_column",
-    "convert_objects",
     "leave_out_missing",
     "read_counts",
     "read_plain_counts",
@@ -37,11 +35,11 @@ __all__ = [
 LARGEST = 2**62
 """Larger counts are cut to this; every upper bound lies far below it."""
 
+WIDEST: Mapping[str, Any] = {"u": np.uint64, "i": np.int64, "f": np.float64}
+"""The widest type of each kind of number."""
+
 SAFE_DIGITS = 18
 """A number of at most this many digits is below `LARGEST`."""
-
-LARGEST_EXACT = 2**53
-"""Whole numbers up to this are held exactly in floating point."""
 
 NOT_PLAIN = "^0.|[^0-9]"
 """Text that is not the digits of a number alone."""
@@ -63,7 +61,7 @@ HINTS = {
 
 
 class RowError(TableError):
-    """A row that holds no count: says which row of which column, never what it holds."""
+    """A row that holds no count; the message has its number and column, never its content."""
 
     def __init__(self, column: str, row: int, what: str) -> None:
         self.column, self.row, self.what = column, row, what
@@ -153,7 +151,7 @@ def read_plain_counts(table: Table, name: str, upper: int) -> tuple[ColumnCounts
     return ColumnCounts(freeze(values), above), is_plain
 
 
-def convert_column(column: Any, name: str, form: Form) -> Integers:
+def convert_column(column: Any, name: str, options: Source) -> Integers:
     """Convert an Arrow array of plain type to counts, cut to `LARGEST`."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -164,11 +162,14 @@ def convert_column(column: Any, name: str, form: Form) -> Integers:
         if is_short and not column.null_count and pc.all(pc.ascii_is_decimal(column)).as_py():
             return view_numbers(column.cast(pa.int64()))
         cells = fill_empty(column).to_pylist()
-        if form.marks_numbers:
-            cells = [plain_number(cell, form) for cell in cells]
+        if options.marks_numbers:
+            cells = [plain_number(cell, options) for cell in cells]
         return convert_text(cells, name)
     if pa.types.is_decimal(kind):
-        column = _round_decimals(column)
+        try:
+            column = column.cast(pa.int64())
+        except pa.ArrowInvalid:  # a fraction, or too large; beyond 2^53, doubles are not exact
+            column = column.cast(pa.float64())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         words = "true and false" if pa.types.is_boolean(kind) else "dates or times"
         raise TableError(f"Column {name!r} must hold whole numbers; it holds {words}.")
@@ -179,48 +180,39 @@ def convert_column(column: Any, name: str, form: Form) -> Integers:
     return convert_numbers(view_numbers(column), name, missing)
 
 
-def _round_decimals(column: Any) -> Any:
-    """Decimals as doubles; those beyond 2^53 are no longer told from their neighbours."""
-    import pyarrow as pa
+def plain_number(cell: str, options: Source) -> str:
+    """Write a number without separators and with a decimal point; return other text unchanged.
 
-    try:
-        return column.cast(pa.int64())
-    except pa.ArrowInvalid:  # a fraction, or too large
-        return column.cast(pa.float64())
+    Separators must be where thousands end: 1,5 is not read as 15.
 
-
-def plain_number(cell: str, form: Form) -> str:
-    """Write a number without separators and with a decimal point; other text stays as it is.
-
-    Separators must stand where thousands end: 1,5 is not read as 15.
-
-    >>> plain_number("1.234.567,0", Form(thousands=".", decimal=",")), plain_number("1,5", Form())
-    ('1234567.0', '1,5')
+    >>> german = Source(thousands=".", decimal=",")
+    >>> plain_number("1.234.567,0", german), plain_number("1.5", german)
+    ('1234567.0', '1.5')
     """
     text = cell.strip().translate(SPACES)
-    whole, mark, part = text.partition(form.decimal)
-    separator = (form.thousands or "").translate(SPACES)
-    if separator and separator in whole:
-        if not re.fullmatch(rf"[+-]?\d{{1,3}}({re.escape(separator)}\d{{3}})+", whole):
+    head, mark, tail = text.partition(options.decimal)
+    separator = (options.thousands or "").translate(SPACES)
+    if separator and separator in head:
+        if not re.fullmatch(rf"[+-]?\d{{1,3}}({re.escape(separator)}\d{{3}})+", head):
             return cell
-        whole = whole.replace(separator, "")
-    return whole + ("." + part if mark else "")
+        head = head.replace(separator, "")
+    return head + ("." + tail if mark else "")
 
 
 def leave_out_missing(
     table: Table, names: Sequence[str], codes: Sequence[str]
 ) -> tuple[Table, int]:
-    """Leave out every row with one of these codes in one of these columns; say how many they are.
+    """Leave out every row with one of these codes in one of these columns, and count them.
 
-    Where such rows stand is not protected: their owner declares it public.
+    Which rows these are is not protected: their owner declares it public.
     """
     stays, normal = np.ones(table.rows, dtype=bool), set(map(normal_label, codes))
     for name in names:
         column = table.codes(name)
         is_code = np.array([normal_label(label) in normal for label in column.labels], dtype=bool)
         stays &= ~is_code[column.codes]
-    left_out = int((~stays).sum())
-    return (table.leave_out(stays), left_out) if left_out else (table, 0)
+    missing = int((~stays).sum())
+    return (table.leave_out(stays) if missing else table), missing
 
 
 def convert_text(values: Sequence[str], column: str) -> Integers:
@@ -248,68 +240,18 @@ def convert_numbers(values: NDArray[Any], column: str, missing: Mask | None = No
     """Convert a numeric array to counts, cut to `LARGEST`; no row may be `missing`."""
     if missing is not None:
         _require_none(missing, column, "no value")
-    if values.dtype.kind == "u":
-        small: Integers = np.minimum(values, np.uint64(LARGEST)).astype(np.int64)
-        return small
-    if values.dtype.kind == "i":
-        _require_none(values < 0, column, "a negative number")
-        whole: Integers = np.minimum(values, np.int64(LARGEST))
-        return whole
-    _require_none(~np.isfinite(values), column, "no finite number")
+    is_float = values.dtype.kind == "f"
+    if is_float:
+        _require_none(~np.isfinite(values), column, "no finite number")
     _require_none(values < 0, column, "a negative number")
-    _require_none(values != np.floor(values), column, "a fraction")
-    counts: Integers = np.minimum(values, np.float64(LARGEST)).astype(np.int64)
+    if is_float:
+        _require_none(values != np.floor(values), column, "a fraction")
+    counts: Integers = np.minimum(values, WIDEST[values.dtype.kind](LARGEST)).astype(np.int64)
     return counts
-
-
-def convert_objects(values: Sequence[Any], column: str) -> Integers:
-    """Convert the cells of a column of mixed type to counts, cut to `LARGEST`; None is no value."""
-    quick = _convert_plain(values)
-    if quick is not None:
-        return quick
-    counts = np.empty(len(values), dtype=np.int64)
-    for row, value in enumerate(values):
-        what = _describe_object(value)
-        if what:
-            raise RowError(column, row + 1, what)
-        counts[row] = min(int(value), LARGEST)
-    return counts
-
-
-def _convert_plain(values: Sequence[Any]) -> Integers | None:
-    """Convert ints and floats at once; None if there is anything else or a bad or large one."""
-    kinds = set(map(type, values))
-    if kinds == {int} and min(values) >= 0 and max(values) <= LARGEST:
-        return np.fromiter(values, np.int64, len(values))
-    if not kinds or not kinds <= {int, float}:
-        return None
-    try:
-        numbers = np.fromiter(values, np.float64, len(values))
-    except OverflowError:
-        return None
-    exact = (numbers >= 0) & (numbers <= LARGEST_EXACT) & (numbers == np.floor(numbers))
-    return numbers.astype(np.int64) if exact.all() else None
-
-
-def _describe_object(value: Any) -> str:
-    """Say why `value` is not a count; nothing if it is one."""
-    is_real = isinstance(value, Real) and not isinstance(value, Integral)
-    if value is None or (is_real and math.isnan(value)):
-        return "no value"
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__int__"):
-        return "something other than a number"
-    if not isinstance(value, Integral):
-        if not math.isfinite(value):
-            return "no finite number"
-        if value != int(value):
-            return "a fraction"
-    return "a negative number" if value < 0 else ""
 
 
 def _describe_text(cell: str) -> str:
-    """Say why a cell that is not a count is not one."""
+    """Describe a cell that is not a count."""
     word = cell.lower()
     if word in MISSING:
         return "no value"
@@ -317,16 +259,13 @@ def _describe_text(cell: str) -> str:
         number = float(cell)
     except ValueError:
         is_truth = word in ("true", "false")
-        return "something other than a number" if is_truth else _name_text(cell)
+        what = "a date" if DAY.match(cell) else "text"
+        return "something other than a number" if is_truth else what
     if not math.isfinite(number):
         return "no finite number"
     if number < 0:
         return "a negative number"
     return "a fraction" if number != int(number) else "a number that is not in plain digits"
-
-
-def _name_text(cell: str) -> str:
-    return "a date" if DAY.match(cell) else "text"
 
 
 def _read_digits(digits: str) -> int:

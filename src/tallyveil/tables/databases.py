@@ -1,18 +1,23 @@
 """Tables that are the answer of a query to PostgreSQL or DuckDB, read as Arrow record batches.
 
 The home of the database drivers. The query may only read. What a database says of an error is
-shown where it speaks of the address or of the query's own words, without passwords; what it says
-while it works through the data may quote them, and is not shown.
+shown where it is about the address or the query, without passwords; its messages while it works
+through the data may quote them, and are not shown.
 
-An answer comes only once: a query asked twice may give other rows, or the same in another order. So
-it goes into a file that only its owner can read, and is read from there as often as needed.
+An answer comes only once: a repeated query may give other rows, or the same in another order. So
+it goes into a private folder, and is read from there as often as needed. Only its owner can look
+inside. The folder goes with the table that reads it, at exit at the latest; what a killed process
+leaves is removed by the next that needs one: its lock died with it.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,11 +31,16 @@ from tallyveil.budget.postgresql import (
 )
 from tallyveil.errors import LedgerError, MissingExtraError, TableError, UsageError
 from tallyveil.tables.columnar import FeatherRows
-from tallyveil.tables.spool import make_private, open_new
-from tallyveil.tables.table import BATCH_ROWS, Table, plain_type
+from tallyveil.tables.table import BATCH_ROWS, Table, make_plain, plain_schema
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where folders of a killed process are not removed
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["is_database", "read_database", "require_file"]
 
+PREFIX = ".tallyveil-rows-"
 DUCKDB = "duckdb:"
 QUIETLY = "SET enable_progress_bar = false"
 """Nothing is written to the terminal while a query runs."""
@@ -44,7 +54,7 @@ QUIET += "shown; run the query there to see it."
 
 
 def is_database(source: object) -> bool:
-    """Whether a source is the address of a database.
+    """Return whether a source is the address of a database.
 
     >>> is_database("postgresql://db.example/health"), is_database("duckdb:health.db")
     (True, True)
@@ -55,7 +65,7 @@ def is_database(source: object) -> bool:
 
 
 def require_file(source: str | Path) -> None:
-    """Refuse an address in the place of a file, without quoting it."""
+    """Refuse an address instead of a file, without quoting it."""
     is_duckdb = is_database(str(source)) and not is_database(source)
     if is_unknown_address(source) or (is_duckdb and not os.path.exists(source)):
         raise UsageError(
@@ -122,8 +132,8 @@ def _read_postgresql(address: str, query: str) -> Table:
     try:
         connection = postgresql.connect(address)
     except (adbc_driver_manager.Error, ValueError) as problem:
-        said = remove_secrets(str(problem), secrets).partition("Failed to connect: ")[2]
-        raise TableError(f"The database cannot be reached: {_first_line(said)}") from None
+        reason = remove_secrets(str(problem), secrets).partition("Failed to connect: ")[2]
+        raise TableError(f"The database cannot be reached: {_first_line(reason)}") from None
     try:
         with connection, connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION READ ONLY")
@@ -150,15 +160,13 @@ class _Keeper:
 
 
 def read_answer(reader: Any) -> Table:
-    """Keep a stream of record batches in a private file, which goes with the table that reads it.
+    """Store a stream of record batches in a private file, which goes with the table that reads it.
 
-    Types that only the database knows are kept as what stores them: PostgreSQL's numeric is text.
+    Types of the database are stored as plain ones: PostgreSQL's numeric is text.
     """
-    import pyarrow as pa
-
     keeper, place = _Keeper(), Path(tempfile.gettempdir())
     with reader:  # one that stays open keeps DuckDB from opening the file again
-        schema = pa.schema([(f.name, _store(f.type)) for f in reader.schema])
+        schema = plain_schema(reader.schema)
         try:
             path = make_private(place, keeper) / "answer.arrow"
             handle = open_new(path)
@@ -174,11 +182,7 @@ def _write_answer(file: Any, schema: Any, batches: Iterator[Any], place: Path) -
 
     writer = pa.ipc.new_file(file, schema)
     for batch in batches:  # what the database says of an error is for the caller
-        columns = [
-            column.cast(f.type) if column.type != f.type else column
-            for column, f in zip(batch.columns, schema, strict=True)
-        ]
-        table = pa.Table.from_batches([pa.RecordBatch.from_arrays(columns, schema=schema)])
+        table = pa.Table.from_batches([make_plain(batch)])
         try:
             writer.write_table(table, BATCH_ROWS)
         except OSError:
@@ -190,17 +194,6 @@ def _write_answer(file: Any, schema: Any, batches: Iterator[Any], place: Path) -
         raise _no_room(place) from None
 
 
-def _store(kind: Any) -> Any:
-    """The type in which a column of an answer is kept."""
-    import pyarrow as pa
-
-    if isinstance(kind, pa.BaseExtensionType):
-        return _store(kind.storage_type)
-    if pa.types.is_dictionary(kind):
-        return plain_type(kind) or kind
-    return kind
-
-
 def _no_room(place: Path) -> TableError:
     return TableError(
         f"The rows that were read need room in {str(place)!r}, which has none or cannot be "
@@ -208,18 +201,74 @@ def _no_room(place: Path) -> TableError:
     )
 
 
-def _refuse_query(said: str) -> NoReturn:
-    raise TableError(f"The database does not understand the query: {_first_line(said)}") from None
+def _refuse_query(message: str) -> NoReturn:
+    """Refuse a query with the database's message, which is about the query."""
+    line = _first_line(message)
+    raise TableError(f"The database does not understand the query: {line}") from None
 
 
 def _refuse_data(problem: Exception) -> NoReturn:
-    """An error of our own goes on as it is; any other may quote data."""
+    """Refuse an answer; another error than a `TableError` may quote data."""
     if isinstance(problem, TableError):
         raise problem
     raise TableError(QUIET) from None
 
 
 def _first_line(text: str) -> str:
-    """The first line of a message, one space between its words."""
+    """Return the first line of a message, one space between its words."""
     line = text.strip().partition("\n")[0]
     return " ".join(line.split()).rstrip(".!") + "."
+
+
+def make_private(parent: Path, owner: object) -> Path:
+    """Make a folder that only this user can read, for as long as `owner` lives."""
+    _remove_abandoned(parent)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))  # mode 0700
+        lock = _lock(folder)
+        if lock is not None:
+            weakref.finalize(owner, _remove, folder, lock, os.getpid())
+            return folder
+
+
+def open_new(path: Path) -> int:
+    """Open a file that does not exist, for its owner only."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
+def _lock(folder: Path) -> int | None:
+    """Lock a folder; return None if another process has the lock, or has removed the folder."""
+    if fcntl is None:
+        return -1
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(lock), os.lstat(folder)):
+            return lock
+    except OSError:
+        pass
+    os.close(lock)
+    return None
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove this user's folders that no process holds."""
+    if fcntl is None:
+        return
+    for folder in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if folder.lstat().st_uid == os.getuid() and (lock := _lock(folder)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
+def _remove(folder: Path, lock: int, process: int) -> None:
+    """Remove a folder of this process."""
+    if os.getpid() != process:  # a fork has the folder of another
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    if lock >= 0:
+        os.close(lock)

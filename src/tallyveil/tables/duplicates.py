@@ -62,28 +62,28 @@ def require_distinct(table: Table, names: Sequence[str]) -> None:
 
 
 def describe_repeat(row: int, names: Sequence[str]) -> TableError:
-    """The error for a row, from 0, with the same public labels as an earlier one."""
+    """Describe the error of a row, from 0, with the same public labels as an earlier one."""
     return TableError(
         f"Row {row + 1} repeats the category of an earlier row "
         f"({', '.join(names[:4])}{', ...' if len(names) > 4 else ''}): one person could be in "
-        "both. Merge the rows, or say counts.allow_duplicates=True if every row is a unit of its "
-        "own."
+        "both. Merge the rows, or set counts.allow_duplicates=True if no person is in two "
+        "rows."
     )
 
 
 def _find_suspects(table: Table, names: Sequence[str]) -> Hashes:
-    """Hashes that several rows have; none where a column of whole numbers rises from row to row."""
+    """Find hashes that rows share; none where a column of whole numbers rises from row to row."""
     parts = -(-table.rows // MOST_HELD)
     for part in range(parts):
         hashes = np.empty(min(table.rows, MOST_HELD + MOST_HELD // 8), np.uint64)
         size, rising = 0, dict.fromkeys(names, -np.inf)
         for batch in table.batches(names):
             _keep_rising(batch, rising)
-            found = _hash_rows(batch, names)
-            found = found[found % np.uint64(parts) == part] if parts > 1 else found
-            found = found[: len(hashes) - size]  # a part this large repeats hashes
-            hashes[size : size + len(found)] = found
-            size += len(found)
+            piece = _hash_rows(batch, names)
+            piece = piece[piece % np.uint64(parts) == part] if parts > 1 else piece
+            piece = piece[: len(hashes) - size]  # a part this large repeats hashes
+            hashes[size : size + len(piece)] = piece
+            size += len(piece)
         if rising:
             break
         again = _list_repeated(hashes[:size])
@@ -94,7 +94,7 @@ def _find_suspects(table: Table, names: Sequence[str]) -> Hashes:
 
 
 def _list_repeated(hashes: Hashes) -> Hashes:
-    """Sort hashes where they are, and give those that occur several times, each once."""
+    """Sort hashes in place, and return the repeated ones, each once."""
     hashes.sort()
     same = hashes[1:] == hashes[:-1]
     is_first = same.copy()
@@ -104,7 +104,7 @@ def _list_repeated(hashes: Hashes) -> Hashes:
 
 
 def _choose_suspects(table: Table, names: Sequence[str], again: Hashes) -> Hashes:
-    """Of many hashes those that occur a second time first."""
+    """Choose, of many repeated hashes, the first that occur a second time."""
     if len(again) <= MOST_SUSPECTS:
         return again
     seen = np.zeros(len(again), dtype=bool)
@@ -112,12 +112,12 @@ def _choose_suspects(table: Table, names: Sequence[str], again: Hashes) -> Hashe
         hashes = _hash_rows(batch, names)
         places = np.minimum(np.searchsorted(again, hashes), len(again) - 1)
         places = places[again[places] == hashes]
-        found, times = np.unique(places, return_counts=True)
-        repeated = found[seen[found] | (times > 1)]
+        places, times = np.unique(places, return_counts=True)
+        repeated = places[seen[places] | (times > 1)]
         if len(repeated):
-            again = again[repeated[:MOST_SUSPECTS]]
+            again = again[repeated]
             break
-        seen[found] = True
+        seen[places] = True
     return again[:MOST_SUSPECTS]
 
 
@@ -190,9 +190,9 @@ def _hash_text(texts: Any) -> Hashes:
 def _load(words: Hashes, starts: Integers, lengths: Integers) -> Hashes:
     """Load up to eight bytes from each start, the first one lowest."""
     shift = (starts & 7).astype(np.uint64) << np.uint64(3)
-    at = starts >> 3
-    low = words.take(at) >> shift
-    high = (words.take(at + 1) << np.uint64(1)) << (np.uint64(63) - shift)
+    first = starts >> 3
+    low = words.take(first) >> shift
+    high = (words.take(first + 1) << np.uint64(1)) << (np.uint64(63) - shift)
     loaded: Hashes = (low | high) & MASKS.take(np.minimum(lengths, WORD))
     return loaded
 

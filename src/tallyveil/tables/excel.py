@@ -1,9 +1,9 @@
 """Excel workbooks, read by python-calamine.
 
-The reader gives formulas without a value and errors as empty cells, and says nothing of hidden
-rows. So the XML of a sheet is looked through first: what is not plainly a cell of a table
-(formulas, errors, merged cells, hidden rows, titles, footnotes) is asked about, and a file that
-unpacks to far more than a table is refused before anything is made of it.
+The reader returns formulas without a value and errors as empty cells, and does not report hidden
+rows. So the XML of a sheet is scanned first: formulas, errors, merged cells, hidden rows, titles
+and footnotes are refused or asked about, and a file that unpacks to far more than a table is
+refused before it is parsed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from typing import Any
 from xml.parsers import expat
 
 from tallyveil.errors import MissingExtraError, TableError
-from tallyveil.tables.form import Form
+from tallyveil.tables.source import Source
 from tallyveil.tables.table import Held, Table
 from tallyveil.untrusted import read_file
 
@@ -36,19 +36,19 @@ EMPTY_LEAST, EMPTY_EACH = 4_000_000, 4
 TAGS_LEAST, TAGS_EACH = 4_000_000, 2
 """Tags a workbook may have, four for a cell; how many more for each byte."""
 
-TAGS_BESIDE = 400_000
-"""Tags of all the parts that hold no cells: styles, names of ranges."""
+TAGS_OUTSIDE = 400_000
+"""Tags of all parts without cells: styles, names of ranges."""
 
 PIECE = 1 << 20
 SHEETS, STRINGS = "xl/worksheets/", "sharedStrings.xml"
 OLD = b"\xd0\xcf\x11\xe0"
-FORMULA = "a formula. Save the sheet with values in place of formulas first."
+FORMULA = "a formula. Save the sheet with values instead of formulas first."
 ERROR = "an Excel error. Correct it, or leave the column out of 'keep'."
 REFERENCE = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 
 
-def read_excel(source: Path | bytes, form: Form) -> Table:
-    """Read one sheet of a workbook: that named, or the only one. Its cells are read as text."""
+def read_excel(source: Path | bytes, options: Source) -> Table:
+    """Read a sheet of a workbook, the named or only one; its cells are read as text."""
     raw = source if isinstance(source, bytes) else read_file(source)
     if raw.startswith(OLD):
         raise TableError(
@@ -66,7 +66,7 @@ def read_excel(source: Path | bytes, form: Form) -> Table:
                 "the sheet as CSV first."
             )
         sheets = _list_sheets(parts)
-        name = _choose_sheet(sheets, form.sheet_name)
+        name = _choose_sheet(sheets, options.sheet_name)
         scan = _Scan()
         scan.read(parts, sheets[name][1])
         if not scan.filled:
@@ -74,61 +74,60 @@ def read_excel(source: Path | bytes, form: Form) -> Table:
         if scan.last_row * scan.last_column > EMPTY_LEAST + EMPTY_EACH * scan.filled:
             raise TableError(
                 "Almost all cells between the first and the last of the sheet are empty. Delete "
-                "what stands far from the table."
+                "what is far from the table."
             )
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(raw))
         rows = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
-        return _build(rows, scan, form)
+        return _build(rows, scan, options)
 
 
-def _build(rows: list[list[Any]], scan: _Scan, form: Form) -> Table:
+def _build(rows: list[list[Any]], scan: _Scan, options: Source) -> Table:
     """Read the cells of a sheet as a table: the first row that holds anything is the header."""
     import pyarrow as pa
 
-    odd = {place: what for place, what in scan.odd.items() if place[0] > form.skiprows}
-    odd_of = defaultdict(list)
-    for (number, at), what in odd.items():
-        odd_of[number].append((at, what))
-    lines = []
-    for number, cells in enumerate(rows, start=1):
-        if number <= form.skiprows:
-            continue
-        texts = [_write(cell) for cell in cells]
-        for at, what in odd_of.get(number, ()):
-            texts[at - 1] = what
-        lines.append((number, texts))
+    lines = [(number, list(map(_write, cells))) for number, cells in enumerate(rows, start=1)]
+    for (number, column), what in scan.odd.items():
+        if number <= len(lines):
+            lines[number - 1][1][column - 1] = what
+    lines = lines[options.skiprows :]
     while lines and not any(lines[0][1]):
         lines.pop(0)
     if not lines:
         raise TableError("The table is empty: the sheet holds no header and no rows.")
     first = lines[0][0] - 1
     scan.require_shown(first)
-    mark = form.comment
+    mark = options.comment
     if mark is not None:
         lines = [line for line in lines if not next(filter(None, line[1]), "").startswith(mark)]
     while lines and not any(lines[-1][1]):
         lines.pop()
-    lines = lines[: len(lines) - form.skipfooter] if form.skipfooter else lines
+    lines = lines[: len(lines) - options.skipfooter] if options.skipfooter else lines
     if not lines:
         raise TableError("The table is empty: every row is left out by skipping and comments.")
-    columns = [at for at in range(len(lines[0][1])) if any(texts[at] for _, texts in lines)]
-    _ask_about_titles([[texts[at] for at in columns] for _, texts in lines], first)
-    header, body = lines[0], lines[1:]
-    names = [_name_column(header[1][at], (header[0], at + 1) in odd, at) for at in columns]
+    columns = [k for k in range(len(lines[0][1])) if any(texts[k] for _, texts in lines)]
+    _ask_about_titles([[texts[k] for k in columns] for _, texts in lines], first)
+    (header, names_read), body = lines[0], lines[1:]
+    names = []
+    for k in columns:
+        if not names_read[k] or (header, k + 1) in scan.odd:
+            raise TableError(
+                f"Column {_letter(k + 1)} of the sheet has no name in the header row. Give it one; "
+                "if the header is further down, set 'source.skiprows'."
+            )
+        names.append(names_read[k])
     repeated = next((name for name, times in Counter(names).items() if times > 1), None)
     if repeated is not None:
         raise TableError(f"The header names the column {repeated!r} more than once.")
-    place_of = {at + 1: name for at, name in zip(columns, names, strict=True)}
+    name_of = {k + 1: name for k, name in zip(columns, names, strict=True)}
     row_of = {number: row for row, (number, _) in enumerate(body, start=1)}
     unreadable: dict[str, str] = {}
-    for (number, at), what in odd.items():
-        if number in row_of and at in place_of:
-            name = place_of[at]
-            words = f"Row {row_of[number]} of column {name!r} holds {what}"
-            unreadable.setdefault(name, words)
-    arrays = [pa.array([texts[at] for _, texts in body], pa.string()) for at in columns]
+    for (number, column), what in scan.odd.items():
+        if number in row_of and column in name_of:
+            name = name_of[column]
+            unreadable.setdefault(name, f"Row {row_of[number]} of column {name!r} holds {what}")
+    arrays = [pa.array([texts[k] for _, texts in body], pa.string()) for k in columns]
     rows_in = Held(pa.Table.from_arrays(arrays, names=names))
-    return Table(rows_in, "xlsx", is_text=True, unreadable=unreadable, form=form)
+    return Table(rows_in, "xlsx", is_text=True, unreadable=unreadable, options=options)
 
 
 def _write(cell: Any) -> str:
@@ -142,27 +141,18 @@ def _write(cell: Any) -> str:
     return cell.isoformat() if isinstance(cell, (date, time)) else str(cell)
 
 
-def _name_column(cell: str, is_odd: bool, at: int) -> str:
-    if not cell or is_odd:
-        raise TableError(
-            f"Column {_letter(at + 1)} of the sheet has no name in the header row. Give it one; if "
-            "the header is further down, say 'source.skiprows'."
-        )
-    return cell
-
-
 def _ask_about_titles(rows: Sequence[Sequence[str]], first: int) -> None:
     """Ask about lines with one cell before the header and after the last row."""
     widths = [sum(map(bool, row)) for row in rows]
     if max(widths) < 2:
         return
     if widths[0] == 1:
-        header = next(at for at, width in enumerate(widths) if width > 1)
+        header = next(row for row, width in enumerate(widths) if width > 1)
         raise TableError(
             f"The sheet seems to begin with a title: row {first + header + 1} is the first with "
-            f"more than one cell. If that is the header, say source.skiprows={first + header}."
+            f"more than one cell. If that is the header, set source.skiprows={first + header}."
         )
-    notes = next(at for at, width in enumerate(reversed(widths)) if width > 1)
+    notes = next(row for row, width in enumerate(reversed(widths)) if width > 1)
     if notes:
         raise TableError(
             f"The sheet seems to end with footnotes: the last {notes} rows have one cell or none. "
@@ -172,7 +162,7 @@ def _ask_about_titles(rows: Sequence[Sequence[str]], first: int) -> None:
 
 @contextmanager
 def _guard() -> Iterator[None]:
-    """Say of whatever a broken part leads to that the file is damaged."""
+    """Report any error of a broken part as a damaged file."""
     try:
         yield
     except (TableError, MissingExtraError, MemoryError):
@@ -184,14 +174,14 @@ def _guard() -> Iterator[None]:
 
 
 def _has_too_much(parts: zipfile.ZipFile, most: int) -> bool:
-    """Whether a workbook has more tags than it may, before anything is made of them."""
-    tags = beside = 0
+    """Return whether a workbook has too many tags, before they are parsed."""
+    tags = outside = 0
     for name in parts.namelist():
         for piece in _read_pieces(parts, name):
             tags += piece.count(b"<") + len(piece) // 100
             if not (name.startswith(SHEETS) or name.endswith(STRINGS)):
-                beside += piece.count(b"<")
-            if tags > most or beside > TAGS_BESIDE:
+                outside += piece.count(b"<")
+            if tags > most or outside > TAGS_OUTSIDE:
                 return True
     return False
 
@@ -205,11 +195,11 @@ def _read_pieces(parts: zipfile.ZipFile, name: str) -> Iterator[bytes]:
 def _parse(
     parts: zipfile.ZipFile, name: str, start: Any, end: Any = None, text: Any = None
 ) -> None:
-    """Read the tags of a part; one that declares something of its own is damaged."""
+    """Read the tags of a part; one with a document type is damaged."""
     parser = expat.ParserCreate(namespace_separator=" ")
 
     def refuse(*_: Any) -> None:
-        raise ValueError("a part declares something of its own")
+        raise ValueError("a part declares a document type")
 
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = lambda tag, facts: start(tag.rpartition(" ")[2], facts)
@@ -222,7 +212,7 @@ def _parse(
 
 
 def _list_sheets(parts: zipfile.ZipFile) -> dict[str, tuple[str, str]]:
-    """The sheets of a workbook by name: how each is shown, and which part it is."""
+    """List the sheets of a workbook by name: how each is shown, and which part it is."""
     targets: dict[str, str] = {}
     listed: list[tuple[str, str, str]] = []
 
@@ -238,32 +228,32 @@ def _list_sheets(parts: zipfile.ZipFile) -> dict[str, tuple[str, str]]:
 
     _parse(parts, "xl/_rels/workbook.xml.rels", read_link)
     _parse(parts, "xl/workbook.xml", read_sheet)
-    known = set(parts.namelist())
+    present = set(parts.namelist())
     return {
-        name: (state, targets[link]) for name, state, link in listed if targets.get(link) in known
+        name: (state, targets[link]) for name, state, link in listed if targets.get(link) in present
     }
 
 
-def _choose_sheet(sheets: dict[str, tuple[str, str]], wanted: str | None) -> str:
-    """Give the name of the sheet that is wanted, or of the only one."""
-    known = ", ".join(
-        repr(name) + ("" if state == "visible" else " (hidden)")
-        for name, (state, _) in sheets.items()
+def _choose_sheet(sheets: dict[str, tuple[str, str]], name: str | None) -> str:
+    """Return the name of a sheet, checked, or that of the only one."""
+    listed = ", ".join(
+        repr(sheet) + ("" if state == "visible" else " (hidden)")
+        for sheet, (state, _) in sheets.items()
     )
-    if wanted is None:
-        if len(sheets) == 1:
-            return next(iter(sheets))
+    if name is None and len(sheets) == 1:
+        return next(iter(sheets))
+    if name is None:
         raise TableError(
-            f"The workbook has several sheets: {known}. Name one with 'source.sheet_name'."
+            f"The workbook has several sheets: {listed}. Name one with 'source.sheet_name'."
         )
-    if wanted not in sheets:
-        raise TableError(f"There is no sheet {wanted!r}. The sheets are: {known}.")
-    return wanted
+    if name not in sheets:
+        raise TableError(f"There is no sheet {name!r}. The sheets are: {listed}.")
+    return name
 
 
 @dataclass
 class _Scan:
-    """What the XML of a sheet says of its cells: where they are, and which are no plain values."""
+    """The cells of a sheet from its XML: where they are, and which are no plain values."""
 
     filled: int = 0
     last_row: int = 0
@@ -276,7 +266,7 @@ class _Scan:
     column: int = 0
 
     def read(self, parts: zipfile.ZipFile, name: str) -> None:
-        """Look at every tag; rows and cells must stand in order, inside a sheet's bounds."""
+        """Read every tag; rows and cells must be in order, inside a sheet's bounds."""
         _parse(parts, name, self._start)
 
     def _start(self, tag: str, facts: dict[str, str]) -> None:
@@ -284,8 +274,7 @@ class _Scan:
             self._read_cell(facts)
         elif tag == "row":
             number = int(facts.get("r", self.row + 1))
-            if not self.row < number <= MOST_ROWS:
-                raise TableError("The rows or cells of the sheet stand in no order.")
+            _require_order(self.row < number <= MOST_ROWS)
             self.row, self.column = number, 0
             if facts.get("hidden") in ("1", "true"):
                 self.hidden_rows.append(number)
@@ -304,12 +293,10 @@ class _Scan:
     def _read_cell(self, facts: dict[str, str]) -> None:
         column = self.column + 1
         if "r" in facts:
-            match = REFERENCE.fullmatch(facts["r"])
-            if match is None or int(match[2]) != self.row:
-                raise TableError("The rows or cells of the sheet stand in no order.")
-            column = _number(match[1])
-        if not self.column < column <= MOST_COLUMNS:
-            raise TableError("The rows or cells of the sheet stand in no order.")
+            letters, row = _split_reference(facts["r"])
+            _require_order(row == self.row)
+            column = _number(letters)
+        _require_order(self.column < column <= MOST_COLUMNS)
         self.column = column
         if facts.get("t") == "e":
             self.odd[self.row, column] = ERROR
@@ -317,24 +304,36 @@ class _Scan:
     def require_shown(self, first: int) -> None:
         """Refuse merged cells, and what is hidden in the part of the sheet that holds the table."""
         for merged in self.merged:
-            match = REFERENCE.fullmatch(merged.rpartition(":")[2].replace("$", ""))
-            if match is None or int(match[2]) > first:
+            row = _split_reference(merged.rpartition(":")[2].replace("$", ""))[1]
+            if not 0 < row <= first:
                 raise TableError(
-                    f"The cells {merged} of the sheet are merged, so it is not plain what each "
-                    "of them holds. Take the merge apart and fill every cell; if it is a title, "
-                    "leave it out with 'source.skiprows'."
+                    f"The cells {merged} of the sheet are merged, so the value of each is unclear. "
+                    "Unmerge them and fill every cell; if they are a title, leave it out with "
+                    "'source.skiprows'."
                 )
-        rows = [at for at in self.hidden_rows if at > first]
+        rows = [number for number in self.hidden_rows if number > first]
         if rows or self.hidden_columns:
             what = f"Row {rows[0]}" if rows else f"Column {_letter(self.hidden_columns[0])}"
             raise TableError(
-                f"{what} of the sheet is hidden, and would be read all the same. Show everything "
-                "that belongs to the table, and delete the rest."
+                f"{what} of the sheet is hidden, but would be read. Show all of the table, and "
+                "delete the rest."
             )
 
 
+def _require_order(holds: bool) -> None:
+    """Refuse a sheet whose rows or cells are out of order."""
+    if not holds:
+        raise TableError("The rows or cells of the sheet are not in order.")
+
+
+def _split_reference(text: str) -> tuple[str, int]:
+    """Split a reference to a cell into its column and its row; row 0 is none."""
+    match = REFERENCE.fullmatch(text)
+    return (match[1], int(match[2])) if match else ("", 0)
+
+
 def _number(letters: str) -> int:
-    """The number of a column, from 1."""
+    """Return the number of a column, from 1."""
     number = 0
     for letter in letters:
         number = 26 * number + ord(letter) - ord("A") + 1
@@ -342,7 +341,7 @@ def _number(letters: str) -> int:
 
 
 def _letter(number: int) -> str:
-    """The letters of a column.
+    """Return the letters of a column.
 
     >>> _letter(1), _letter(28), _number("AB")
     ('A', 'AB', 28)

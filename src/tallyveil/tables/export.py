@@ -1,6 +1,6 @@
 """Copies of a published table for other programs: Excel, Stata, SPSS, Arrow, other CSV.
 
-A copy is no release: whoever doubts it checks the folder that it was made from.
+A copy is no release: only the folder that it was made from can be checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENDINGS = (".xlsx", ".dta", ".sav", ".tsv", ".feather", ".csv")
 """What a copy can be, by the ending of its file."""
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT = 2**20 - 1, 2**14, 32_767
-"""What a sheet of Excel holds beside its header."""
+"""What a sheet of Excel holds below its header."""
 
 LARGEST_EXACT = 2**53
 """Excel and SPSS hold whole numbers as doubles."""
@@ -98,35 +98,31 @@ def _write_excel(table: Table, path: Path, about: About) -> None:
     columns = table.native()
     if columns.num_rows > MOST_ROWS or columns.num_columns > MOST_COLUMNS:
         raise TableError(
-            f"An Excel sheet holds {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns at the most. "
+            f"An Excel sheet holds {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns at most. "
             "Name a .csv file."
         )
     with xlsxwriter.Workbook(path, {"in_memory": True, "constant_memory": False}) as book:
         sheet = book.add_worksheet("data")
-        for at, name in enumerate(columns.column_names):
-            _write_column(sheet, at, [name, *columns.column(name).to_pylist()])
+        for number, name in enumerate(columns.column_names):
+            for row, cell in enumerate([name, *columns.column(name).to_pylist()]):
+                _write_cell(sheet, row, number, cell)
         for title, rows in about.items():
-            further = book.add_worksheet(title)
+            sheet = book.add_worksheet(title)
             for row, cells in enumerate(rows):
-                for at, cell in enumerate(cells):
-                    _write_cell(further, row, at, cell)
+                for number, cell in enumerate(cells):
+                    _write_cell(sheet, row, number, cell)
 
 
-def _write_column(sheet: Any, at: int, cells: Sequence[Any]) -> None:
-    for row, cell in enumerate(cells):
-        _write_cell(sheet, row, at, cell)
-
-
-def _write_cell(sheet: Any, row: int, at: int, cell: Any) -> None:
-    """Write a cell; text that begins with = stays text."""
+def _write_cell(sheet: Any, row: int, column: int, cell: Any) -> None:
+    """Write a cell; text that begins with = remains text."""
     if cell is None:
         return
     is_number = isinstance(cell, (int, float)) and not isinstance(cell, bool)
     if is_number and abs(cell) <= LARGEST_EXACT:
-        sheet.write_number(row, at, cell)
+        sheet.write_number(row, column, cell)
     elif isinstance(cell, bool):
-        sheet.write_boolean(row, at, cell)
+        sheet.write_boolean(row, column, cell)
     elif len(str(cell)) > LONGEST_TEXT:
         raise TableError("A label is longer than an Excel cell may be. Name a .csv file.")
     else:
-        sheet.write_string(row, at, str(cell))
+        sheet.write_string(row, column, str(cell))

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.counts import convert_objects
-from tallyveil.tables.labels import write_texts
 from tallyveil.tables.table import (
     ArrowNative,
-    CountArray,
+    FrameNative,
     Held,
     Table,
     encode_name,
-    make_counts,
     plain_type,
     read_signed,
 )
@@ -57,46 +51,28 @@ def _wrap_arrow(table: Any) -> Table:
     return Table(Held(table), "arrow", native_form=ArrowNative(types, levels))
 
 
-@dataclass(frozen=True)
-class _Levels:
-    """The categories of a column in their own order."""
-
-    values: tuple[Any, ...]
-
-    def keep_only(self, labels: Collection[str]) -> _Levels:
-        """Those of them that occur."""
-        import pyarrow as pa
-
-        texts = write_texts(pa.array(self.values, from_pandas=True)).to_pylist()
-        occurs = [text in labels for text in texts]
-        return _Levels(tuple(compress(self.values, occurs)))
-
-
 @dataclass(frozen=True, eq=False)
-class PandasNative:
-    """How columns of text, numbers and codes become a data frame; holds types alone.
+class PandasNative(FrameNative):
+    """How columns of text, numbers and codes become a data frame.
 
     `labels` are the columns as the frame names them; `index` are the names of its levels.
     """
 
-    dtypes: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, Any] = field(default_factory=dict)
     index: tuple[tuple[str, Any], ...] = ()
-    levels: Mapping[str, _Levels] = field(default_factory=dict)
 
     def build(self, table: Table) -> Any:
         """Build the frame, its index from the columns that name rows."""
         import pandas as pd
 
-        columns = {at: self._build(table, name) for at, name in enumerate(table.names)}
+        columns = {number: self._build(table, name) for number, name in enumerate(table.names)}
         frame = pd.DataFrame(columns)
         if table.index_names:
             levels = [self._build(table, name) for name in table.index_names]
             names = [label for _, label in self.index]
-            one = len(levels) == 1
             frame.index = (
                 pd.Index(levels[0], name=names[0])
-                if one
+                if len(levels) == 1
                 else pd.MultiIndex.from_arrays(levels, names=names)
             )
         frame.columns = pd.Index([self.labels.get(name, name) for name in table.names])
@@ -105,11 +81,14 @@ class PandasNative:
     def _build(self, table: Table, name: str) -> Any:
         import pandas as pd
 
-        column, dtype = table.column(name), self.dtypes.get(name)
+        column, dtype = table.column(name), self.types.get(name)
         if dtype is None:
             return column.to_pandas().array
         if dtype == "category":
-            return self._build_category(column.to_pandas(), self.levels.get(name))
+            values, levels = column.to_pandas(), self.levels.get(name)
+            if levels is not None:
+                return pd.Categorical(values, categories=levels.to_pandas(), ordered=True)
+            return pd.Categorical(values, categories=sorted(values.dropna().unique(), key=str))
         if isinstance(dtype, pd.ArrowDtype):
             return pd.array(column.combine_chunks().cast(dtype.pyarrow_dtype), dtype=dtype)
         if not isinstance(dtype, np.dtype):
@@ -117,32 +96,11 @@ class PandasNative:
         values = column.to_pylist() if dtype.kind == "O" else column.to_pandas()
         return np.array(values, dtype=dtype)
 
-    @staticmethod
-    def _build_category(values: Any, levels: _Levels | None) -> Any:
-        import pandas as pd
-
-        if levels is not None:
-            return pd.Categorical(values, categories=list(levels.values), ordered=True)
-        return pd.Categorical(values, categories=sorted(values.dropna().unique(), key=str))
-
     def narrow(self, table: Table) -> PandasNative:
-        """Forget the types of columns that are not published, and unused categories."""
-        names = table.label_names
-        levels = {
-            name: levels.keep_only(set(table.codes(name).labels))
-            for name, levels in self.levels.items()
-            if name in names
-        }
-        return PandasNative(
-            {name: dtype for name, dtype in self.dtypes.items() if name in names},
-            {name: label for name, label in self.labels.items() if name in table.names},
-            self.index if table.index_names else (),
-            levels,
-        )
-
-    def forget(self) -> PandasNative:
-        """Keep no type."""
-        return PandasNative()
+        """Forget the types and names of columns that are not published, and unused categories."""
+        labels = {name: label for name, label in self.labels.items() if name in table.names}
+        index = self.index if table.index_names else ()
+        return replace(super().narrow(table), labels=labels, index=index)
 
 
 def _wrap_pandas(frame: Any) -> Table:
@@ -151,11 +109,11 @@ def _wrap_pandas(frame: Any) -> Table:
     names = [str(name) for name in frame.columns]
     has_index = not (isinstance(frame.index, pd.RangeIndex) and frame.index.name is None)
     index = [
-        (f"index {at}" if name is None else str(name), name)
-        for at, name in enumerate(frame.index.names if has_index else ())
+        (f"index {number}" if name is None else str(name), name)
+        for number, name in enumerate(frame.index.names if has_index else ())
     ]
-    series = [frame.index.get_level_values(at).to_series() for at in range(len(index))]
-    series += [frame.iloc[:, at] for at in range(len(names))]
+    series = [frame.index.get_level_values(number).to_series() for number in range(len(index))]
+    series += [frame.iloc[:, number] for number in range(len(names))]
     every = [*(name for name, _ in index), *names]
     levels, dtypes = {}, {}
     for name, column in zip(every, series, strict=True):
@@ -163,20 +121,21 @@ def _wrap_pandas(frame: Any) -> Table:
         if isinstance(column.dtype, pd.CategoricalDtype):
             dtypes[name] = "category"
             if column.dtype.ordered:
-                levels[name] = _Levels(tuple(column.dtype.categories))
-    native = PandasNative(
-        dtypes, dict(zip(names, frame.columns, strict=True)), tuple(index), levels
-    )
+                levels[name] = column.dtype.categories
+    labels = dict(zip(names, frame.columns, strict=True))
+    native = PandasNative(dtypes, _convert_levels(levels), labels, tuple(index))
     table = _convert(every, series, "pandas", native)
     return replace(table, index_names=tuple(name for name, _ in index))
 
 
-@dataclass(frozen=True, eq=False)
-class PolarsNative:
-    """How columns become a Polars frame; holds types alone."""
+def _convert_levels(levels: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert ordered categories to Arrow, unless they are of several types."""
+    arrays = {name: _to_arrow(values, "") for name, values in levels.items()}
+    return {name: a.cast(plain_type(a.type)) for name, a in arrays.items() if a is not None}
 
-    dtypes: Mapping[str, Any] = field(default_factory=dict)
-    levels: Mapping[str, _Levels] = field(default_factory=dict)
+
+class PolarsNative(FrameNative):
+    """How columns become a Polars frame."""
 
     def build(self, table: Table) -> Any:
         """Build the frame."""
@@ -185,41 +144,27 @@ class PolarsNative:
         columns = []
         for name in table.names:
             series = pl.Series(name, table.column(name).combine_chunks())
-            dtype = self.dtypes.get(name)
+            dtype = self.types.get(name)
             if dtype == "category":
                 levels = self.levels.get(name)
-                known = sorted(set(series.drop_nulls())) if levels is None else levels.values
-                dtype = pl.Enum(list(known))
+                values = set(series.drop_nulls()) if levels is None else levels.to_pylist()
+                dtype = pl.Enum(sorted(values) if levels is None else values)
             columns.append(series if dtype is None else series.cast(dtype))
         return pl.DataFrame(columns)
-
-    def narrow(self, table: Table) -> PolarsNative:
-        """Forget the types of columns that are not published, and unused categories."""
-        names = table.label_names
-        dtypes = {name: dtype for name, dtype in self.dtypes.items() if name in names}
-        levels = {
-            name: levels.keep_only(set(table.codes(name).labels))
-            for name, levels in self.levels.items()
-            if name in names
-        }
-        return PolarsNative(dtypes, levels)
-
-    def forget(self) -> PolarsNative:
-        """Keep no type."""
-        return PolarsNative()
 
 
 def _wrap_polars(frame: Any) -> Table:
     import polars as pl
 
-    dtypes, levels = {}, {}
+    levels, dtypes = {}, {}
     for name, dtype in frame.schema.items():
         is_category = isinstance(dtype, (pl.Categorical, pl.Enum))
         dtypes[name] = "category" if is_category else dtype
         if isinstance(dtype, pl.Enum):
-            levels[name] = _Levels(tuple(dtype.categories.to_list()))
+            levels[name] = dtype.categories.to_list()
     series = [frame.get_column(name) for name in frame.columns]
-    return _convert(frame.columns, series, "polars", PolarsNative(dtypes, levels))
+    native = PolarsNative(dtypes, _convert_levels(levels))
+    return _convert(frame.columns, series, "polars", native)
 
 
 def _convert(names: Sequence[str], series: Sequence[Any], kind: str, native: Any) -> Table:
@@ -240,7 +185,7 @@ def _convert(names: Sequence[str], series: Sequence[Any], kind: str, native: Any
         if array is None:
             array = _to_text(column)
             mixed[name] = (
-                f"The column {name!r} holds text beside numbers, or values of a type that a "
+                f"The column {name!r} holds text and numbers, or values of a type that a "
                 "release cannot hold. Convert it to a plain type first, to text or to numbers."
             )
         columns.append(array)
@@ -269,23 +214,35 @@ def _to_arrow(column: Any, kind: str) -> Any:
 
 
 def _to_text(column: Any) -> Any:
-    """Write every value of a column as text; no value stays without one."""
+    """Write every value of a column as text; missing values of a frame stay missing."""
     import pyarrow as pa
 
-    gone = column.isna() if hasattr(column, "isna") else column.is_null()
-    cells = zip(column.to_list(), gone.to_list(), strict=True)
-    return pa.array([None if is_gone else str(cell) for cell, is_gone in cells], pa.string())
+    if isinstance(column, np.ndarray):
+        return pa.array(list(map(str, column.tolist())), pa.string())
+    missing = column.isna() if hasattr(column, "isna") else column.is_null()
+    cells = zip(column.to_list(), missing.to_list(), strict=True)
+    return pa.array([None if is_missing else str(c) for c, is_missing in cells], pa.string())
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayNative:
-    """How released counts become the kind of object that came in; `rebuild` holds no count."""
+    """The kind of array, list or series that came in, and a series' name.
 
-    rebuild: Callable[[CountArray], Any]
+    The labels of a series are not kept: only a data frame can declare its index public.
+    """
+
+    kind: type
+    name: Any = None
 
     def build(self, table: Table) -> Any:
         """Build the array, list or series."""
-        return self.rebuild(read_signed(table, table.names[0]))
+        values = read_signed(table, table.names[0])
+        if self.kind in (list, tuple):
+            return self.kind(values.tolist())
+        if self.kind is np.ndarray:
+            return values
+        series = self.kind(values)
+        return series.rename(self.name) if self.name is not None else series
 
     def narrow(self, table: Table) -> ArrayNative:
         """Refuse what an array has no room for."""
@@ -300,8 +257,6 @@ class ArrayNative:
 
 def _wrap_array(source: Any) -> Table:
     """Wrap a one-dimensional array, list or series of counts as a table of one column, "count"."""
-    import pyarrow as pa
-
     try:
         values = np.asarray(source)
     except (TypeError, ValueError):
@@ -315,48 +270,15 @@ def _wrap_array(source: Any) -> Table:
         raise TableError("The table is empty: the array holds no counts.")
     if np.ma.is_masked(source):
         raise TableError("The array has masked values, and a count is needed in every row.")
-    if values.dtype.kind not in "iufbU":
-        column = make_counts(convert_objects(values.tolist(), ARRAY))
-    elif values.dtype.kind == "f":
-        column = pa.array(values.astype(np.float64))
+    kind = type(source)
+    if kind.__name__ == "Series" and kind.__module__.startswith(("pandas.", "polars.")):
+        native = ArrayNative(kind, source.name)
     else:
-        column = pa.array(values)
-    rows = Held(pa.Table.from_arrays([column], names=[ARRAY]))
-    return Table(rows, "array", native_form=ArrayNative(_choose_rebuild(source)))
+        native = ArrayNative(kind if kind in (list, tuple) else np.ndarray)
+    return _convert([ARRAY], [values], "array", native)
 
 
 def rename_array(table: Table, name: str) -> Table:
     """Give the one column of an array its name."""
     assert isinstance(table.rows_in, Held)
     return replace(table, rows_in=Held(table.rows_in.table.rename_columns([name])), facts={})
-
-
-def _choose_rebuild(source: Any) -> Callable[[CountArray], Any]:
-    """Choose what turns released counts into the kind of `source`.
-
-    Nobody said whether the labels of a series are public: a data frame can say it.
-    """
-    library, kind = type(source).__module__.partition(".")[0], type(source)
-    if kind in (list, tuple):
-        return partial(_build_sequence, kind)
-    if library in ("pandas", "polars") and kind.__name__ == "Series":
-        return partial(_build_series, library, source.name)
-    return _build_array
-
-
-def _build_sequence(kind: Callable[[list[int]], Any], values: CountArray) -> Any:
-    return kind(values.tolist())
-
-
-def _build_series(library: str, name: Any, values: CountArray) -> Any:
-    if library == "pandas":
-        import pandas as pd
-
-        return pd.Series(np.array(values, dtype=np.int64), name=name)
-    import polars as pl
-
-    return pl.Series(name, np.array(values, dtype=np.int64))
-
-
-def _build_array(values: CountArray) -> Integers:
-    return values.astype(np.int64)

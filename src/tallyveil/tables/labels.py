@@ -1,4 +1,4 @@
-"""Labels of public columns: codes in place of text, the form they are compared in, formulas."""
+"""Labels of public columns: codes instead of text, the form that is compared, formulas."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ BEGINNING = r"^[=@\t\r+-]"
 
 
 def normal_label(label: str) -> str:
-    """Give the form in which labels of different engines are compared.
+    """Write a label in the form that is compared, the same for all engines.
 
     One code is 1 in a column of integers, 1.0 in one with missing values and "1" in a text file;
     the same goes for dates, for true and false, and for composed letters. 007 and 7 stay apart,
@@ -68,14 +68,14 @@ def normal_label(label: str) -> str:
         text = unicodedata.normalize("NFC", text)
     if text.lower() in ("true", "false"):
         return text.capitalize()
-    whole, day = WHOLE.fullmatch(text), MIDNIGHT.fullmatch(text)
-    if whole:
-        return "0" if whole[2] == "0" else whole[1] + whole[2]
+    integer, day = WHOLE.fullmatch(text), MIDNIGHT.fullmatch(text)
+    if integer:
+        return "0" if integer[2] == "0" else integer[1] + integer[2]
     return day[1] if day else text
 
 
 def is_number(text: str) -> bool:
-    """Whether Python reads a text as a number.
+    """Return whether Python reads a text as a number.
 
     >>> is_number("1e5"), is_number("nan"), is_number("a")
     (True, True, False)
@@ -106,29 +106,17 @@ class Codes:
     @cached_property
     def numbers(self) -> Floats | None:
         """The label of each code as a number, or None unless every label is a finite number."""
-        if self.values.dtype.kind in "iu":
+        try:
             numbers = self.values.astype(np.float64)
-        else:
-            try:
-                numbers = np.fromiter(map(float, self.labels), np.float64, len(self.values))
-            except ValueError:
-                return None
+        except ValueError:
+            return None
         return numbers if np.isfinite(numbers).all() else None
 
     def rank_rows(self) -> Integers:
         """Rank every row by its label: as a number if all labels are numbers, else as text."""
-        if self.numbers is not None:
-            ranks = np.unique(self.numbers, return_inverse=True)[1]
-        else:
-            order = sorted(range(len(self.labels)), key=self.labels.__getitem__)
-            ranks = np.empty(len(order), dtype=np.int64)
-            ranks[order] = np.arange(len(order))
+        labels = np.array(self.labels, dtype=object) if self.numbers is None else self.numbers
+        ranks: Integers = np.unique(labels, return_inverse=True)[1].reshape(-1)
         return ranks[self.codes]
-
-    def spread(self) -> list[str]:
-        """Give the label of every row."""
-        spread: list[str] = np.array(self.labels, dtype=object)[self.codes].tolist()
-        return spread
 
 
 def number_together(columns: Sequence[CodeArray]) -> Integers:
@@ -139,11 +127,11 @@ def number_together(columns: Sequence[CodeArray]) -> Integers:
     >>> number_together([np.array([1, 0, 1]), np.array([7, 7, 2])]).tolist()
     [2, 0, 1]
     """
-    found = np.zeros(len(columns[0]), dtype=np.int64)
+    numbers = np.zeros(len(columns[0]), dtype=np.int64)
     for codes in columns:
-        both = found * (int(codes.max(initial=0)) + 1) + codes
-        found = np.unique(both, return_inverse=True)[1].reshape(-1)
-    return found
+        pairs = numbers * (int(codes.max(initial=0)) + 1) + codes
+        numbers = np.unique(pairs, return_inverse=True)[1].reshape(-1)
+    return numbers
 
 
 def encode_text(labels: Sequence[str]) -> Codes:
@@ -185,7 +173,7 @@ def write_texts(column: Any) -> Any:
         texts = column.cast(pa.string())
     except (pa.ArrowException, ValueError):
         raise TableError(
-            f"A column of the type {kind} holds a value out of all bounds, or in no known time "
+            f"A column of the type {kind} holds a value out of bounds or in an unknown time "
             "zone. Convert it to text first."
         ) from None
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
@@ -208,7 +196,7 @@ def make_texts(texts: Sequence[str]) -> Any:
 
 
 def fill_empty(texts: Any) -> Any:
-    """Give no value the empty label."""
+    """Replace missing values by the empty label."""
     import pyarrow.compute as pc
 
     return pc.coalesce(texts, make_texts([""])[0]) if texts.null_count else texts
@@ -227,20 +215,20 @@ def view_numbers(array: Any) -> NDArray[Any]:
 
 
 def require_own_names(names: Sequence[str]) -> None:
-    """Raise a `TableError` if two columns have one name, or names that nobody can tell apart."""
+    """Raise a `TableError` if two columns have the same name, or names that look the same."""
     seen: dict[str, str] = {}
     for name in names:
         look = " ".join(unicodedata.normalize("NFC", remove_invisible(name)).split())
         if look in seen:
             how = "" if name == seen[look] else ", apart from characters that nobody sees"
             raise TableError(
-                f"Two columns are called {look!r}{how}. Every column needs its own name."
+                f"Two columns are called {look!r}{how}. Every column needs a different name."
             )
         seen[look] = name
 
 
 def find_formulas(table: Table, names: Sequence[str]) -> list[str]:
-    """List those of the columns with a name or cell that a spreadsheet would run.
+    """List the columns with a name or cell that a spreadsheet would run.
 
     Parquet files have none: their cells are marked as text.
     """
@@ -248,11 +236,11 @@ def find_formulas(table: Table, names: Sequence[str]) -> list[str]:
 
     if table.format != "csv":
         return []
-    found = {name for name in names if FORMULA.match(name)}
+    formulas = {name for name in names if FORMULA.match(name)}
     for batch in table.scan(names):
-        for name in set(names) - found:
+        for name in set(names) - formulas:
             texts = write_texts(batch.column(name))
             odd = pc.unique(texts.filter(pc.match_substring_regex(texts, BEGINNING)))
             if any(map(FORMULA.match, odd.to_pylist())):
-                found.add(name)
-    return [name for name in names if name in found]
+                formulas.add(name)
+    return [name for name in names if name in formulas]

@@ -23,11 +23,12 @@ import numpy as np
 
 from tallyveil.arrays import Integers, Mask, count_values
 from tallyveil.errors import ArgumentError, TableError, describe_kind
+from tallyveil.structs import list_values
 from tallyveil.tables.conditions import Condition, RowChooser
 from tallyveil.tables.counts import MISSING
 from tallyveil.tables.duplicates import describe_repeat
-from tallyveil.tables.form import Form
 from tallyveil.tables.labels import encode_text, normal_label
+from tallyveil.tables.source import Source
 from tallyveil.tables.table import Table
 from tallyveil.tables.text import open_text
 
@@ -67,47 +68,39 @@ class Bins:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The label of each range: whole numbers by first and last, others by where they end."""
-        whole = all(limit == int(limit) for limit in self.limits)
-        return (
-            *(_name_whole(*ends) if whole else _name(*ends) for ends in pairwise(self.limits)),
-            f"{self.limits[-1]:.15g}+",
-        )
+        are_whole = all(limit == int(limit) for limit in self.limits)
+        labels = []
+        for low, high in pairwise(self.limits):
+            if not are_whole:
+                labels.append(f"{low:.15g} to below {high:.15g}")
+            else:
+                labels.append(f"{int(low)}" if high == low + 1 else f"{int(low)}-{int(high) - 1}")
+        return (*labels, f"{self.limits[-1]:.15g}+")
 
     def write(self) -> list[float]:
-        """The limits for a file, whole ones as whole numbers."""
+        """List the limits for a file, whole ones as whole numbers."""
         return [int(limit) if limit == int(limit) else limit for limit in self.limits]
 
     def find(self, text: str) -> str:
-        """The label of the range that a number lies in; empty below the first and for no number."""
+        """Return the label of a number's range; "" below the first and for no number."""
         try:
             number = float(text)
         except ValueError:
             return ""
-        at = bisect_right(self.limits, number) - 1
-        return self.labels[at] if at >= 0 and math.isfinite(number) else ""
+        place = bisect_right(self.limits, number) - 1
+        return self.labels[place] if place >= 0 and math.isfinite(number) else ""
 
 
-def _name_whole(low: float, high: float) -> str:
-    return f"{int(low)}" if high == low + 1 else f"{int(low)}-{int(high) - 1}"
-
-
-def _name(low: float, high: float) -> str:
-    return f"{low:.15g} to below {high:.15g}"
-
-
-def read_bins(given: Any) -> dict[str, Bins]:
+def read_bins(value: Any) -> dict[str, Bins]:
     """Read ranges by column: a mapping of column to limits, or texts such as "age=0,18,65"."""
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        parts = [(str(name), limits) for name, limits in given.items()]
+    if isinstance(value, Mapping):
+        parts = [(str(name), limits) for name, limits in value.items()]
     else:
-        texts = [given] if isinstance(given, str) else list(given)
-        parts = [_split(text) for text in texts]
-    found = {name: Bins(_read_limits(name, limits)) for name, limits in parts}
-    if len(found) != len(parts):
+        parts = [_split(text) for text in list_values(value)]
+    bins = {name: Bins(_read_limits(name, limits)) for name, limits in parts}
+    if len(bins) != len(parts):
         raise ArgumentError("bins", "name every column once")
-    return found
+    return bins
 
 
 def _split(text: Any) -> tuple[str, Sequence[str]]:
@@ -133,7 +126,7 @@ Label: TypeAlias = tuple[Any, ...]
 
 
 def normal_category(label: Label) -> tuple[str, ...]:
-    """A category in the form in which it is compared."""
+    """Return a category in the form that is compared."""
     return tuple(normal_label(str(part)) for part in label)
 
 
@@ -142,8 +135,8 @@ class Places:
     """Finds the place of every row's category, column by column.
 
     For each column its labels have codes, and `beginnings` are the public categories up to it: the
-    number of one up to the column before, times the number of labels, plus the code. The whole
-    ones stand in the list at `position`. Rows with any other category are at `other`, or -1.
+    number of one up to the column before, times the number of labels, plus the code. Complete ones
+    are at `position` in the list. Rows with any other category are at `other`, or -1.
     """
 
     names: tuple[str, ...]
@@ -161,52 +154,41 @@ class Places:
         other: int | None = None,
         bins: Mapping[str, Bins] | None = None,
     ) -> Places:
-        """Look at the public list, once."""
+        """Read the public list, once."""
         listed = list(map(normal_category, categories))
-        known = np.zeros(len(categories), dtype=np.int64)
+        numbers = np.zeros(len(categories), dtype=np.int64)
         codes: list[Mapping[str, int]] = []
         beginnings: list[Integers] = []
-        for at in range(len(by)):
-            parts = [label[at] for label in listed]
+        for place in range(len(by)):
+            parts = [label[place] for label in listed]
             code_of = {part: code for code, part in enumerate(dict.fromkeys(parts))}
-            pairs = known * len(code_of) + np.array([code_of[part] for part in parts], np.int64)
-            found, known = np.unique(pairs, return_inverse=True)
+            pairs = numbers * len(code_of) + np.array([code_of[part] for part in parts], np.int64)
+            distinct, numbers = np.unique(pairs, return_inverse=True)
             codes.append(code_of)
-            beginnings.append(found)
+            beginnings.append(distinct)
         position = np.empty(len(categories), dtype=np.int64)
-        position[known] = np.arange(len(categories))
+        position[numbers] = np.arange(len(categories))
         place = -1 if other is None else other
         return cls(tuple(by), tuple(codes), tuple(beginnings), position, place, bins or {})
 
-    def require_columns(self, table: Table) -> None:
-        """Raise a `TableError` unless the table has the columns."""
-        for name in self.names:
-            if name not in table.written_names:
-                raise TableError(f"No column named {name!r} to count by.")
-
     def find(self, table: Table) -> Integers:
-        """The place of every row, shape (rows,)."""
+        """Find the place of every row, shape (rows,)."""
         places = np.zeros(table.rows, dtype=np.int64)
-        for name, code_of, known in zip(self.names, self.codes, self.beginnings, strict=True):
+        for name, code_of, listed in zip(self.names, self.codes, self.beginnings, strict=True):
             column = table.codes(name)
             ranges = self.bins.get(name)
             labels = column.labels if ranges is None else map(ranges.find, column.labels)
-            listed = np.array(
-                [code_of.get(normal_label(label), -1) for label in labels], dtype=np.int64
-            )
-            found = listed[column.codes]
-            wanted = places * len(code_of) + found
-            nearest = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-            is_listed = (places >= 0) & (found >= 0) & (known[nearest] == wanted)
+            code_list = [code_of.get(normal_label(label), -1) for label in labels]
+            codes = np.array(code_list, dtype=np.int64)[column.codes]
+            pairs = places * len(code_of) + codes
+            nearest = np.minimum(np.searchsorted(listed, pairs), len(listed) - 1)
+            is_listed = (places >= 0) & (codes >= 0) & (listed[nearest] == pairs)
             places = np.where(is_listed, nearest, -1)
         return np.where(places >= 0, self.position[places], self.other)
 
 
 PLAIN = (bool, int, float, date)
 """Types of values that keep their type; everything else is published as text."""
-
-LARGEST_CODE = 2**62
-"""Codes of several columns together stay below this."""
 
 
 def public_categories(
@@ -233,8 +215,8 @@ def public_categories(
     elif isinstance(categories, Mapping):
         labels = _cross_values(categories, by)
     else:
-        listed = _list_values(categories)
-        labels = [tuple(one) if isinstance(one, (tuple, list)) else (one,) for one in listed]
+        parts = _list_categories(categories)
+        labels = [tuple(part) if isinstance(part, (tuple, list)) else (part,) for part in parts]
     if not labels or any(len(label) != len(by) for label in labels):
         raise ArgumentError("categories", f"give a value for each of: {', '.join(by)}")
     seen: set[Label] = set()
@@ -273,24 +255,24 @@ def read_column_lists(texts: Sequence[str]) -> Any:
     """
     if len(texts) == 1 and ("=" not in texts[0] or Path(texts[0]).is_file()):
         return texts[0]
-    found: dict[str, list[Any]] = {}
+    lists: dict[str, list[Any]] = {}
     for text in texts:
         name, sign, values = text.partition("=")
-        if not sign or name.strip() in found:
+        if not sign or name.strip() in lists:
             rule = "be one list, or COLUMN=VALUES for each column"
             raise ArgumentError("categories", rule, text)
         labels = public_categories(values, [name.strip()])
-        found[name.strip()] = [label for (label,) in labels]
-    return found
+        lists[name.strip()] = [label for (label,) in labels]
+    return lists
 
 
 def _names_file(text: str) -> bool:
-    """Whether a text is the name of a file; folders may have commas in their names."""
+    """Return whether a text names a file; folders may have commas in their names."""
     return "," not in text or os.path.isfile(text)
 
 
-def _list_values(values: Any) -> list[Any]:
-    """List values in an order that somebody chose: rows are published in it."""
+def _list_categories(values: Any) -> list[Any]:
+    """List values in their public order: rows are published in it."""
     if isinstance(values, str):
         return [part.strip() for part in values.split(",")]
     if isinstance(values, (bytes, set, frozenset)) or not hasattr(type(values), "__iter__"):
@@ -307,12 +289,12 @@ def _not_a_list(values: Any) -> ArgumentError:
 
 def find_category(categories: Sequence[Label], label: str) -> int:
     """Find the place in the list of the category with this label in every column."""
-    wanted = normal_label(label)
-    return next(at for at, one in enumerate(categories) if set(normal_category(one)) == {wanted})
+    cell = (normal_label(label),) * len(categories[0])
+    return list(map(normal_category, categories)).index(cell)
 
 
 def _unify(values: Sequence[Any], is_text: bool) -> list[Any]:
-    """Give values one type: their own if they share one, that of numbers written out, or text."""
+    """Convert values to one type: the type they share, numbers if all are written so, or text."""
     plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     if len({type(value) for value in plain}) == 1 and isinstance(plain[0], PLAIN):
         return plain
@@ -332,7 +314,7 @@ def sorted_order(table: Table, names: Sequence[str], ties: Integers | None = Non
     """Sort the rows by public columns, the first deciding first; return row numbers from 0.
 
     A column is compared as numbers if every label in it is a finite number, else as text. Rows
-    with the same labels stand in the order of `ties`, by default that of the table.
+    with the same labels are in the order of `ties`, by default that of the table.
     """
     start = np.arange(table.rows) if ties is None else ties
     ranks = [table.codes(name).rank_rows()[start] for name in names]
@@ -340,10 +322,10 @@ def sorted_order(table: Table, names: Sequence[str], ties: Integers | None = Non
 
 
 def describe_unlisted(which: str) -> TableError:
-    """The error for a row of microdata with a category that is not in the public list."""
+    """Describe the error of a row of microdata with a category that is not in the public list."""
     return TableError(
-        f"{which} has a category that is not in the public list. Extend the list, name a cell for "
-        "all others (microdata.other=LABEL), or leave such rows out with a condition "
+        f"{which} has a category that is not in the public list. Extend the list, or name a "
+        "cell for all others (microdata.other=LABEL). Records can also be left out by a condition "
         "('microdata.where')."
     )
 
@@ -358,11 +340,7 @@ def place_categories(
     """
     places = Places.of(keys, categories, other).find(table)
     if (places < 0).any():
-        row = (places < 0).argmax() + 1
-        raise TableError(
-            f"Row {row} has a category that is not in the public list. Extend the list, or name a "
-            "cell for all others (microdata.other=LABEL)."
-        )
+        raise describe_unlisted(f"Row {int((places < 0).argmax()) + 1}")
     repeats = np.ones(table.rows, dtype=bool)
     repeats[np.unique(places, return_index=True)[1]] = False
     repeats &= places != (-1 if other is None else other)
@@ -375,7 +353,7 @@ def _cross_values(categories: Mapping[Any, Any], by: Sequence[str]) -> list[Labe
     """Combine every value of each column with every value of the others."""
     if set(categories) != set(by):
         raise ArgumentError("categories", f"name exactly the columns {', '.join(by)}")
-    return list(itertools.product(*(_list_values(categories[name]) for name in by)))
+    return list(itertools.product(*(_list_categories(categories[name]) for name in by)))
 
 
 def _read_list(path: Path, by: Sequence[str]) -> list[Label]:
@@ -386,7 +364,7 @@ def _read_list(path: Path, by: Sequence[str]) -> list[Label]:
         )
     if len(by) > 1 or path.suffix.lower() in (".csv", ".tsv"):
         mark = "\t" if path.suffix.lower() == ".tsv" else ","
-        table = Table(open_text(path, Form(), mark), is_text=True)
+        table = Table(open_text(path, Source(), mark), is_text=True)
         if set(by) <= set(table.names):
             return list(zip(*(table.labels(name) for name in by), strict=True))
         if len(by) > 1:
@@ -396,7 +374,7 @@ def _read_list(path: Path, by: Sequence[str]) -> list[Label]:
 
 
 def identify_persons(table: Table, column: str) -> Integers:
-    """Give a number to every row, the same for two rows exactly if they are of one person.
+    """Number every row, the same for two rows exactly if they are of one person.
 
     Identifiers are compared in normal form: 7, 7.0 and "7 " are one person. What programs write
     for a missing value is nobody's identifier: strangers who share it would share one bound, and
@@ -410,15 +388,15 @@ def identify_persons(table: Table, column: str) -> Integers:
     nameless = np.array(missing, dtype=bool)[codes.codes]
     if nameless.any():
         raise TableError(
-            f"Row {int(nameless.argmax()) + 1} has no value in {column!r}, so nothing says whose "
-            "it is. Leave such rows out, or give each of them a value of its own."
+            f"Row {int(nameless.argmax()) + 1} has no value in {column!r}, so its person is "
+            "unknown. Leave such rows out, or give each of them a different value."
         )
     persons = encode_text([normal_label(label) for label in codes.labels])
     return np.asarray(persons.codes[codes.codes], dtype=np.int64)
 
 
 def bound_rows(persons: Integers, counted: Mask, most: int, order: Integers) -> Mask:
-    """Choose, of the rows that are `counted`, those that stay: at most `most` of each person.
+    """Choose the rows that stay, of the `counted` ones: at most `most` of each person.
 
     They are the first in `order`. If `order` is a uniformly random permutation, every person's
     rows are chosen uniformly, and independently of all others. So the choice is `most`-stable:
@@ -442,7 +420,7 @@ def bound_rows(persons: Integers, counted: Mask, most: int, order: Integers) -> 
 
 
 def keep_apart(persons: Integers, cells: Integers, counted: Mask, order: Integers) -> Mask:
-    """Choose, of the rows that are `counted`, one of each person in each cell.
+    """Choose, of the `counted` rows, one of each person in each cell.
 
     It is the first in `order`. Followed by `bound_rows`, what stays of one person is in different
     cells, and nothing that stays of anybody else depends on it.
@@ -459,7 +437,7 @@ def keep_apart(persons: Integers, cells: Integers, counted: Mask, order: Integer
 class PersonBound:
     """At most `most` rows of each person stay, with `apart` no two of them in one category.
 
-    `column` tells persons apart; `shuffle` gives a uniformly random permutation of so many rows.
+    `column` identifies persons; `shuffle` draws a uniformly random permutation of a length.
     """
 
     column: str
@@ -468,7 +446,7 @@ class PersonBound:
     shuffle: Callable[[int], Integers]
 
     def choose(self, persons: Integers, cells: Integers, counted: Mask) -> Mask:
-        """Choose the rows that stay, of those that are `counted`."""
+        """Choose the rows that stay, of the `counted` ones."""
         order = self.shuffle(len(persons))
         if self.apart:
             counted = keep_apart(persons, cells, counted, order)
@@ -501,7 +479,7 @@ class Counting:
         return counts
 
     def count_bounded(self, table: Table, bound: PersonBound) -> tuple[Integers, Integers]:
-        """Count so many rows of each person, and all of them."""
+        """Count the bounded rows of each person, and all rows, in each public category."""
         persons = identify_persons(table, bound.column)
         parts = list(self._place(table))
         met = np.concatenate([np.zeros(0, bool), *(met for met, _ in parts)])
@@ -511,9 +489,11 @@ class Counting:
         return count_values(places[stays], size), count_values(places[met], size)
 
     def _place(self, table: Table) -> Iterator[tuple[Mask, Integers]]:
-        """The rows of each batch that are counted, and the category of every row, -1 for none."""
+        """Yield for each batch its counted rows, and the category of every row, -1 for none."""
         public = Places.of(self.by, self.categories, self.other, self.bins)
-        public.require_columns(table)
+        for name in self.by:
+            if name not in table.written_names:
+                raise TableError(f"No column named {name!r} to count by.")
         chooser, start = RowChooser(self.where), 0
         for condition in self.where:
             condition.require_column(table)

@@ -1,8 +1,8 @@
 """Data files that somebody else released: read in bounds, and only in their one form.
 
-What a file can carry unseen (metadata, statistics, dictionaries, bytes between pages or beyond
-values, line ends at the end) is published all the same, and no receipt speaks of it. So a CSV file
-must hold the bytes that this program writes for its cells, and a Parquet file the pages.
+What a file can hide (metadata, statistics, dictionaries, bytes between pages or beyond values, line
+ends at the end) is published too, and no receipt mentions it. So a CSV file must hold the bytes
+that this program writes for its cells, and a Parquet file the pages.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from tallyveil.errors import TableError
 from tallyveil.tables.columnar import ParquetRows, count_rows
-from tallyveil.tables.form import Form
 from tallyveil.tables.read import PARQUET_ENDINGS, TEXT_ENDINGS, read_table
+from tallyveil.tables.source import Source
 from tallyveil.tables.table import FileIdentity, Table, plain_type
 from tallyveil.tables.text import (
     Room,
@@ -49,7 +49,7 @@ WINDOW = 1 << 12
 def read_published(path: Path, delimiter: str | None = None, encoding: str = "utf-8") -> Table:
     """Read a table that is public; delimiter and encoding are for text only."""
     is_text = split_packing(path)[0] in TEXT_ENDINGS
-    return read_table(path, Form(delimiter=delimiter, encoding=encoding) if is_text else None)
+    return read_table(path, Source(delimiter=delimiter, encoding=encoding) if is_text else None)
 
 
 def require_likely_rows(path: Path) -> None:
@@ -69,14 +69,14 @@ def require_likely_rows(path: Path) -> None:
 
 
 def reopen_released(path: Path) -> Any:
-    """Give the rows of a data file that was just written."""
+    """Open the rows of a data file that was just written."""
     if path.suffix == ".parquet":
         return ParquetRows.open(path, is_ours=True)
     return open_released(path).survey()
 
 
 def read_released(path: Path, *, rows: int, counts: Sequence[str]) -> Table:
-    """Read a table of so many rows that somebody else released, in the form that releases have."""
+    """Read a table of `rows` rows that somebody else released, in the form of releases."""
     if path.suffix == ".csv":
         return Table(_read_csv(path, rows), "csv", is_text=True)
     if path.suffix == ".parquet":
@@ -104,7 +104,7 @@ def _read_csv(path: Path, rows: int) -> TextRows:
 
 
 def _check_parquet(path: Path, rows: int, counts: Sequence[str]) -> None:
-    """Refuse a Parquet file that is not in its one form; what it unpacks to is looked at first."""
+    """Refuse a Parquet file that is not in its one form; first by what it unpacks to."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -130,7 +130,7 @@ def _require(holds: bool, problem: str = ONE_FORM) -> None:
 
 
 def _check_footer(file: Any, content: _FileBytes) -> None:
-    """The footer says nothing that pyarrow would not write again."""
+    """Refuse a footer with anything that pyarrow would not write again."""
     meta = file.metadata
     again = io.BytesIO()
     meta.write_metadata_file(again)
@@ -142,7 +142,7 @@ def _check_footer(file: Any, content: _FileBytes) -> None:
 
 
 def _check_schema(file: Any, rows: int, counts: Sequence[str]) -> None:
-    """Plain columns of their own names, in row groups of the fixed size."""
+    """Refuse repeated names, types that are not plain, and row groups of another size."""
     import pyarrow as pa
 
     schema, meta = file.schema_arrow, file.metadata
@@ -154,22 +154,22 @@ def _check_schema(file: Any, rows: int, counts: Sequence[str]) -> None:
     for name in counts:
         field = schema.field(name)
         fits = pa.types.is_int64(field.type) and not field.nullable
-        _require(fits, "A released count must be a column of whole numbers of its own name.")
+        _require(fits, "A released count must be a column of whole numbers.")
     size = choose_group_rows(len(schema))
-    groups = [meta.row_group(at).num_rows for at in range(meta.num_row_groups)]
+    groups = [meta.row_group(k).num_rows for k in range(meta.num_row_groups)]
     full = [size] * (rows // size) + ([rows % size] if rows % size else [])
     _require(groups == full and meta.num_rows == rows, f"The table has other than {rows:,} rows.")
 
 
 def _check_pages(file: Any, content: _FileBytes, counts: Sequence[str]) -> None:
-    """Pages join from the mark to the footer, and unpack to what their values take."""
+    """Refuse bytes between pages, and pages that unpack to other than their values take."""
     meta, end = file.metadata, len(MARK)
     for group in range(meta.num_row_groups):
         part = meta.row_group(group)
         _require(not part.sorting_columns, MORE)
         sizes = []
-        for at in range(meta.num_columns):
-            chunk = part.column(at)
+        for number in range(meta.num_columns):
+            chunk = part.column(number)
             _require(chunk.compression == "SNAPPY" and {*chunk.encodings} <= {"PLAIN", "RLE"})
             fits = not (chunk.has_dictionary_page or chunk.is_stats_set or chunk.file_path)
             _require(fits and not (chunk.has_offset_index or chunk.has_column_index))
@@ -183,7 +183,7 @@ def _check_pages(file: Any, content: _FileBytes, counts: Sequence[str]) -> None:
 
 
 def _write_again(file: Any, group: int) -> list[list[int]]:
-    """What the pages of a row group unpack to as this program writes them."""
+    """Measure what the pages of a row group unpack to when they are written again."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -205,42 +205,43 @@ def _measure_pages(content: Sequence[int], start: int, length: int) -> Iterator[
     In Thrift's compact protocol: the type, two sizes, and of its values how many there are, how
     they are encoded, and no statistics.
     """
-    at, end = start, start + length
-    while at < end:
-        at = _skip(content, at, b"\x15\x00\x15")
-        at, unpacked = _read_number(content, at)
-        at = _skip(content, at, b"\x15")
-        at, packed = _read_number(content, at)
-        at = _skip(content, at, b"\x2c\x15")
-        at, _ = _read_number(content, at)
-        at = _skip(content, at, b"\x15\x00\x15\x06\x15\x06")
-        at = _skip(content, at, b"\x1c\x00") if content[at] else at
-        at = _skip(content, at, b"\x00\x00")
-        _require(min(unpacked, packed) >= 0 and at + packed <= end)
+    place, end = start, start + length
+    while place < end:
+        numbers = []
+        for mark in (b"\x15\x00\x15", b"\x15", b"\x2c\x15"):
+            place = _skip(content, place, mark)
+            place, number = _read_number(content, place)
+            numbers.append(number)
+        place = _skip(content, place, b"\x15\x00\x15\x06\x15\x06")
+        place = _skip(content, place, b"\x1c\x00") if content[place] else place
+        place = _skip(content, place, b"\x00\x00")
+        unpacked, packed, _ = numbers
+        _require(min(unpacked, packed) >= 0 and place + packed <= end)
         yield unpacked
-        at += packed
+        place += packed
 
 
-def _skip(content: Sequence[int], at: int, expected: bytes) -> int:
-    for offset, byte in enumerate(expected):
-        _require(at + offset < len(content) and content[at + offset] == byte, MORE)
-    return at + len(expected)
+def _skip(content: Sequence[int], start: int, expected: bytes) -> int:
+    """Refuse other bytes than the expected ones; return where they end."""
+    for place, byte in enumerate(expected, start):
+        _require(place < len(content) and content[place] == byte, MORE)
+    return start + len(expected)
 
 
-def _read_number(content: Sequence[int], at: int) -> tuple[int, int]:
+def _read_number(content: Sequence[int], place: int) -> tuple[int, int]:
     """Read a number in pieces of seven bits, the lowest of all its sign."""
     value = shift = 0
     while shift < 64:
-        _require(at < len(content))
-        value |= (content[at] & 127) << shift
-        at, shift = at + 1, shift + 7
-        if content[at - 1] < 128:
+        _require(place < len(content))
+        value |= (content[place] & 127) << shift
+        place, shift = place + 1, shift + 7
+        if content[place - 1] < 128:
             break
-    return at, (value >> 1) ^ -(value & 1)
+    return place, (value >> 1) ^ -(value & 1)
 
 
 class _FileBytes(Sequence[int]):
-    """The bytes of a file, read where they are looked at."""
+    """The bytes of a file, read in windows as they are needed."""
 
     def __init__(self, path: Path) -> None:
         self.file = path.open("rb")
@@ -256,10 +257,10 @@ class _FileBytes(Sequence[int]):
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, at: Any) -> Any:
-        if not 0 <= at - self.start < len(self.window):
-            self.start, self.window = at, self.read(at, WINDOW)
-        return self.window[at - self.start]
+    def __getitem__(self, place: Any) -> Any:
+        if not 0 <= place - self.start < len(self.window):
+            self.start, self.window = place, self.read(place, WINDOW)
+        return self.window[place - self.start]
 
     def read(self, start: int, size: int) -> bytes:
         """Read some bytes."""

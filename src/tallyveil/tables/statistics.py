@@ -1,7 +1,7 @@
 """Files of statistics programs, Stata, SPSS and SAS: the home of pyreadstat.
 
 Columns keep their codes. Labels of values, of variables and of the file are not published: nobody
-said that they are public.
+declared them public.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def read_statistics(path: Path, ending: str) -> Table:
     """
     import pyarrow as pa
 
-    library = _import_pyreadstat()
+    try:
+        import pyreadstat as library
+    except ImportError as missing:
+        raise MissingExtraError("pyreadstat", "statistics") from missing
     _, facts = _call(library, path, ending, metadataonly=True)
     if not facts.column_names:
         raise TableError("The table is empty: the file holds no columns.")
@@ -69,17 +72,17 @@ def read_statistics(path: Path, ending: str) -> Table:
 
 
 def _find_longest_note(path: Path) -> int:
-    """How long the longest of the texts is that a Stata file keeps apart from its rows."""
+    """Return the length of the longest text that a Stata file stores outside its rows."""
     content = read_file(path)
     try:
         order = "<" if b"<byteorder>LSF" in content[:100] else ">"
-        place = order + ("LQBI" if b"<release>117" not in content[:100] else "LLBI")
+        head = order + ("LQBI" if b"<release>117" not in content[:100] else "LLBI")
         places = struct.unpack_from(order + "14Q", content, content.index(b"<map>") + len("<map>"))
-        at, longest = places[NOTES] + len("<strls>"), 0
-        while content[at : at + 3] == b"GSO":
-            *_, length = struct.unpack_from(place, content, at + 3)
+        start, longest = places[NOTES] + len("<strls>"), 0
+        while content[start : start + 3] == b"GSO":
+            *_, length = struct.unpack_from(head, content, start + 3)
             longest = max(longest, length)
-            at += 3 + struct.calcsize(place) + length
+            start += 3 + struct.calcsize(head) + length
     except (ValueError, struct.error):
         return len(content)
     return longest
@@ -92,11 +95,3 @@ def _call(library: Any, path: Path, ending: str, **options: Any) -> Any:
         raise TableError(
             f"The file cannot be read as {ending.removeprefix('.')}: it is damaged or cut short."
         ) from None
-
-
-def _import_pyreadstat() -> Any:
-    try:
-        import pyreadstat
-    except ImportError as missing:
-        raise MissingExtraError("pyreadstat", "statistics") from missing
-    return pyreadstat

@@ -12,14 +12,14 @@ from tallyveil.tables.table import Table
 __all__ = ["count_nested", "find_totals"]
 
 MOST_LABELS = 1 << 16
-"""Nested labels are looked for among so many of the first and of the last of a table."""
+"""Most labels at the beginning and at the end of a table that are searched for nested ones."""
 
 WORDS = (
     "total|totals|grand total|subtotal|sub-total|sub total|sum|overall|all|everybody|everyone|"
     "both sexes|totale|totaal|totalt|gesamt|insgesamt|summe|zusammen|alle|ensemble|tous|toutes|"
     "somme|suma|razem|ogółem|celkem|összesen|yhteensä|i alt|σύνολο|итого|всего|合計|总计"
 )
-"""Labels that stand for all others, in several languages."""
+"""Labels of a total, in several languages."""
 
 PHRASES = (
     r"(?:grand |sub-?)?totals?[ ,:(].*|.*[ (](?:sub-?)?total\)?"
@@ -78,7 +78,7 @@ class _Search:
         self.last = labels
 
     def finish(self) -> tuple[str | None, int]:
-        """Give the total, unless it stands alone, and the levels."""
+        """Return the total, unless it is the only label, and the levels."""
         last = _list_labels(self.last[-MOST_LABELS:]) if len(self.last) else []
         levels = count_nested({*self.first, *last})
         return (self.total if self.labels > 1 else None), levels
@@ -96,20 +96,20 @@ def count_nested(labels: Collection[str]) -> int:
     >>> count_nested(["Kent", "Kent/Dover", "Kent/Thanet"])
     2
     """
-    known, text = set(labels), "\n".join(labels)
+    distinct, text = set(labels), "\n".join(labels)
     for separator in (mark for mark in SEPARATORS if mark in text):
         depths = {
             label.count(separator)
-            for label in known
-            if separator in label and label.rpartition(separator)[0].rstrip() in known
+            for label in distinct
+            if separator in label and label.rpartition(separator)[0].rstrip() in distinct
         }
         if depths:
             return 1 + len(depths)
-    lengths = sorted({len(label) for label in known})
-    if len(lengths) < 2 or not all(map(CODE.fullmatch, known)):
+    lengths = sorted({len(label) for label in distinct})
+    if len(lengths) < 2 or not all(map(CODE.fullmatch, distinct)):
         return 1
-    if all(map(NUMBERED.fullmatch, known)):
+    if all(map(NUMBERED.fullmatch, distinct)):
         return 1
-    parents = {label for label in known if len(label) == lengths[0]}
-    nested = all(label[: lengths[0]] in parents for label in known)
+    parents = {label for label in distinct if len(label) == lengths[0]}
+    nested = all(label[: lengths[0]] in parents for label in distinct)
     return len(lengths) if nested else 1

@@ -1,8 +1,8 @@
 """The one table: columns of plain Arrow types, read in batches as often as needed.
 
 A table knows where its rows are (`Rows`): in memory, in a file, or as the rows of another table
-with new counts. Whatever could tell of rows or columns that are not published (metadata, slices,
-values beneath nulls, dictionaries) is left behind in one place, `scrub`.
+with new counts. One place, `scrub`, removes what could reveal rows or columns that are not
+published: metadata, slices, values beneath nulls, dictionaries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import TableError
 from tallyveil.tables.counts import RowError, convert_column
-from tallyveil.tables.form import Form
 from tallyveil.tables.labels import (
     Codes,
     encode_column,
@@ -30,6 +29,7 @@ from tallyveil.tables.labels import (
     view_numbers,
     write_texts,
 )
+from tallyveil.tables.source import Source
 from tallyveil.tables.write import TextFacts, bound_csv, bound_parquet, write_csv, write_parquet
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ __all__ = [
     "TABLE_KINDS",
     "CountArray",
     "FileIdentity",
+    "FrameNative",
     "Held",
     "Order",
     "Rows",
@@ -68,19 +69,16 @@ TABLE_KINDS = (
 """What a table can be."""
 
 BATCH_ROWS = 65_536
-"""How many rows a batch has at the most, those of a text file apart."""
+"""Most rows of a batch; batches of a text file have a size in bytes instead."""
 
 LONGEST_CELL = 131_072
 """Bytes of the longest name or label that is published."""
-
-MOST_DIGITS = 18
-"""Whole numbers of so many digits fit into 64 bits."""
 
 CountArray: TypeAlias = NDArray[np.integer[Any]]
 """Counts of any integer type, compact or not."""
 
 Order: TypeAlias = Integers | None
-"""Row numbers in the order in which rows are wanted, or None for the order they have."""
+"""Row numbers in the new order, or None for the order they have."""
 
 
 class Rows(Protocol):
@@ -123,14 +121,14 @@ class FileIdentity:
             same = False
         if not same:
             raise TableError(
-                "The table was changed while it was read, so its rows may no longer be those that "
-                "were checked. Nothing was published. Start again when nobody writes to it."
+                "The table was changed while it was read, so its rows may differ from the checked "
+                "ones. Nothing was published. Start again when nobody writes to it."
             )
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Rows in memory; dictionaries and extensions are read as what they stand for."""
+    """Rows in memory; dictionaries and extensions are read as their values."""
 
     table: pa.Table
 
@@ -157,10 +155,25 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """Some of the rows of a table."""
+class _Derived:
+    """Rows that are made from other rows as they are read."""
 
     rows: Rows
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.rows.count
+
+    def require_same(self) -> None:
+        """Raise a `TableError` if a file was changed since its rows were counted."""
+        self.rows.require_same()
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen(_Derived):
+    """Some of the rows of a table."""
+
     stays: Mask
 
     @property
@@ -181,16 +194,11 @@ class Chosen:
             start += batch.num_rows
             yield batch.select(list(names)).take(make_counts(stays))
 
-    def require_same(self) -> None:
-        """Raise a `TableError` if a file was changed."""
-        self.rows.require_same()
-
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class Published(_Derived):
     """The columns `keep` of other rows with released counts, new ones last."""
 
-    rows: Rows
     counts: Mapping[str, CountArray]
     keep: tuple[str, ...]
 
@@ -204,13 +212,8 @@ class Published:
         count = pa.int64()
         return pa.schema(pa.field(n, count) if n in self.counts else old.field(n) for n in names)
 
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return self.rows.count
-
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read labels beside the counts, and nothing else of their memory."""
+        """Read labels and counts, and nothing else of their memory."""
         import pyarrow as pa
 
         schema = pa.schema([self.schema.field(name) for name in names])
@@ -234,22 +237,12 @@ class Published:
         for start in range(0, self.count, BATCH_ROWS):
             yield min(BATCH_ROWS, self.count - start), None
 
-    def require_same(self) -> None:
-        """Raise a `TableError` if the file of the labels was changed."""
-        self.rows.require_same()
-
 
 @dataclass(frozen=True, eq=False)
-class Typed:
-    """Rows that were written as text, read as the types that they had."""
+class Typed(_Derived):
+    """Rows with columns of text, read as the types of a schema."""
 
-    rows: Rows
     schema: Any
-
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return self.rows.count
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some columns batch by batch."""
@@ -261,10 +254,6 @@ class Typed:
             columns = [c if c.type == kind else _read_texts(c, kind) for c, kind in pairs]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def require_same(self) -> None:
-        """Raise a `TableError` if the file was changed."""
-        self.rows.require_same()
-
 
 class Native(Protocol):
     """How a published table becomes what came in again; holds no row."""
@@ -272,20 +261,40 @@ class Native(Protocol):
     def build(self, table: Table) -> Any:
         """Build the frame, array or Arrow table."""
 
-    def narrow(self, table: Table) -> Native:
+    def narrow(self, table: Table) -> Self:
         """Forget what the published table does not have, such as unused categories."""
 
-    def forget(self) -> Native:
+    def forget(self) -> Self:
         """Forget every column: those of the published table come from a public list."""
 
 
 @dataclass(frozen=True, eq=False)
-class ArrowNative:
-    """A pyarrow table: files give one too, with whole and other numbers as numbers."""
+class FrameNative:
+    """Types of columns, and the values of ordered categories in their order; holds no row."""
 
     types: Mapping[str, Any] = field(default_factory=dict)
     levels: Mapping[str, Any] = field(default_factory=dict)
-    """The values of ordered dictionaries, in their order."""
+
+    def narrow(self, table: Table) -> Self:
+        """Keep the types of published labels, and the categories that occur."""
+        import pyarrow.compute as pc
+
+        names = table.label_names
+        levels = {
+            name: values.filter(pc.is_in(values, value_set=pc.unique(table.column(name))))
+            for name, values in self.levels.items()
+            if name in names
+        }
+        types = {name: kind for name, kind in self.types.items() if name in names}
+        return replace(self, types=types, levels=levels)
+
+    def forget(self) -> Self:
+        """Keep no type."""
+        return type(self)()
+
+
+class ArrowNative(FrameNative):
+    """A pyarrow table: files give one too, with whole and other numbers as numbers."""
 
     def build(self, table: Table) -> Any:
         """Build the table, dictionaries anew from the rows."""
@@ -306,23 +315,6 @@ class ArrowNative:
             fields.append(pa.field(name, column.type))
         return pa.table(columns, schema=pa.schema(fields))
 
-    def narrow(self, table: Table) -> ArrowNative:
-        """Keep the types of published labels; counts have one type."""
-        import pyarrow.compute as pc
-
-        names = table.label_names
-        levels = {
-            name: values.filter(pc.is_in(values, value_set=pc.unique(table.column(name))))
-            for name, values in self.levels.items()
-            if name in names
-        }
-        types = {name: kind for name, kind in self.types.items() if name in names}
-        return ArrowNative(types, levels)
-
-    def forget(self) -> ArrowNative:
-        """Keep no type."""
-        return ArrowNative()
-
 
 def _encode_again(column: Any, levels: Any) -> Any:
     """Encode a column by the values that occur: in their own order, or sorted."""
@@ -337,16 +329,9 @@ def _encode_again(column: Any, levels: Any) -> Any:
     return pa.DictionaryArray.from_arrays(codes, levels, ordered=is_ordered)
 
 
-class _Facts(NamedTuple):
-    """What a pass over a column of labels shows."""
-
-    kind: str
-    text: TextFacts
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table, whatever library or file it came from.
+    """A table from any library or file.
 
     `index_names` are columns that name rows (a pandas index); they are written first. Columns of
     text files hold text alone (`is_text`), and so do those of workbooks: what they hold is inferred
@@ -364,8 +349,8 @@ class Table:
     released: tuple[str, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     mixed: Mapping[str, str] = field(default_factory=dict)
-    form: Form = field(default_factory=Form)
-    facts: dict[str, _Facts] = field(default_factory=dict)
+    options: Source = field(default_factory=Source)
+    facts: dict[str, TextFacts] = field(default_factory=dict)
 
     @cached_property
     def written_names(self) -> tuple[str, ...]:
@@ -383,11 +368,6 @@ class Table:
         return tuple(name for name in self.written_names if name not in self.released)
 
     @property
-    def extension(self) -> str:
-        """The ending of the file that is written."""
-        return self.format
-
-    @property
     def rows(self) -> int:
         """How many rows there are."""
         return self.rows_in.count
@@ -399,21 +379,20 @@ class Table:
         yield from self.rows_in.scan(names)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Table]:
-        """Give some columns, or all that can be read, as tables of consecutive rows."""
+        """Yield some columns, or all readable ones, as tables of consecutive rows."""
         import pyarrow as pa
 
         if names is None:
-            names = [name for name in self.written_names if not self._why_unreadable(name)]
+            names = self.readable_names
         for batch in self.scan(list(dict.fromkeys(names))):
-            yield replace(
-                self, rows_in=Held(pa.Table.from_batches([batch])), facts=dict(self.facts)
-            )
+            rows = Held(pa.Table.from_batches([batch]))
+            yield replace(self, rows_in=rows, facts=dict(self.facts))
 
     def slice(self, start: int, stop: int) -> Table:
-        """Give the rows `start` to `stop`, the last one left out, in memory."""
+        """Return the rows from `start` to before `stop`, in memory."""
         import pyarrow as pa
 
-        names = [name for name in self.written_names if not self._why_unreadable(name)]
+        names = self.readable_names
         pieces, begin = [], 0
         for batch in self.scan(names):
             pieces.append(batch.slice(max(start - begin, 0), max(stop - max(start, begin), 0)))
@@ -438,12 +417,12 @@ class Table:
         return np.concatenate([np.zeros(0, np.int64), *(c for c, _ in self.scan_counts(name))])
 
     def scan_counts(self, name: str) -> Iterator[tuple[Integers, Any]]:
-        """Read a column as counts batch by batch, beside what it holds."""
+        """Yield a column batch by batch: its counts, and the column they are read from."""
         start = 0
         for batch in self.scan([name]):
             column = batch.column(0)
             try:
-                counts = convert_column(column, name, self.form)
+                counts = convert_column(column, name, self.options)
             except RowError as error:
                 raise RowError(name, start + error.row, error.what) from None
             start += len(counts)
@@ -454,42 +433,53 @@ class Table:
         return encode_column(self.column(name))
 
     def labels(self, name: str) -> list[str]:
-        """Give the label of each row, empty for no value."""
+        """Return the label of each row, empty for no value."""
         labels: list[str] = fill_empty(write_texts(self.column(name))).to_pylist()
         return labels
 
     def list_types(self) -> dict[str, str]:
-        """Give the type of every column but those that name rows, in one pass over the rows."""
+        """List the type of every column except the index, in one pass over the rows."""
         if self.is_text:
-            self.measure([name for name in self.names if not self._why_unreadable(name)])
+            self.measure([name for name in self.readable_names if name in self.names])
         return {name: self.type_of(name) for name in self.names}
 
     def type_of(self, name: str) -> str:
-        """Give the Frictionless type of a column, such as integer or string."""
+        """Return the Frictionless type of a column, such as integer or string."""
         kind = self.rows_in.schema.field(name).type
         if self._why_unreadable(name) or name in self.mixed:
             return "any"
         if not (self.is_text and str(kind) in ("string", "double")):
             return _name_type(kind)
-        return self.measure([name])[name].kind
+        return self.measure([name])[name].kind or "string"
 
-    def measure(self, names: Sequence[str]) -> dict[str, _Facts]:
-        """What columns of labels hold, in one pass over those that were not measured before."""
-        unknown = [name for name in names if name not in self.facts]
-        surveys = {name: _Survey(self.is_text) for name in unknown}
-        for batch in self.scan(unknown) if unknown else ():
-            for name, survey in surveys.items():
+    def measure(self, names: Sequence[str]) -> dict[str, TextFacts]:
+        """Measure columns of labels, in one pass over the columns that are new."""
+        facts = {name: TextFacts() for name in names if name not in self.facts}
+        for batch in self.scan(list(facts)) if facts else ():
+            for name, fact in facts.items():
                 try:
-                    survey.add(batch.column(name))
+                    facts[name] = fact.join(self._measure_labels(batch.column(name), fact.kind))
                 except TableError:
                     raise
                 except (UnicodeError, ValueError):
                     raise _cannot_write(name) from None
-        self.facts.update((name, survey.finish()) for name, survey in surveys.items())
+        self.facts.update(facts)
         return {name: self.facts[name] for name in names}
 
+    def _measure_labels(self, column: Any, kind: str) -> TextFacts:
+        """Measure the labels of a batch; earlier batches were of a kind."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_string(column.type) and not self.is_text:  # else Arrow made it of UTF-8
+            column.validate(full=True)
+        texts = write_texts(column)
+        if self.is_text and kind != "string":
+            kind = _find_kind(texts if len(texts) < FEW else pc.unique(texts))
+        return TextFacts.of(texts, kind)
+
     def leave_out(self, stays: Mask) -> Table:
-        """Give the rows that stay; what they hold is inferred anew."""
+        """Return the rows that stay; what they hold is inferred anew."""
         return replace(self, rows_in=Chosen(self.rows_in, stays), facts={})
 
     def build_released(
@@ -497,18 +487,18 @@ class Table:
     ) -> Table:
         """Build the published table: the columns `keep`, with released counts as int64.
 
-        Counts of a name that is not in `keep` become new columns, after the others. Counts
-        stand in the row order of this table, the result in `order`. The labels of a file are read
-        when they are written, unless rows are put in order.
+        Counts of a name that is not in `keep` become new columns, after the others. Counts are in
+        the row order of this table, the result in `order`. The labels of a file are read when they
+        are written, unless rows are put in order.
         """
-        kept = (*self.index_names, *keep)
-        self.require_publishable(name for name in kept if name not in counts)
-        rows: Rows = Published(self.rows_in, dict(counts), kept)
+        names = (*self.index_names, *keep)
+        labels = {*names} - {*counts}
+        self.require_publishable(name for name in names if name in labels)
+        rows: Rows = Published(self.rows_in, dict(counts), names)
         if order is not None or isinstance(self.rows_in, Held):
             rows = Held(_take(rows, order))
-        labels = {*kept} - {*counts}
         facts = {name: fact for name, fact in self.facts.items() if name in labels}
-        built = replace(self, rows_in=rows, unreadable={}, mixed={}, form=Form(), facts=facts)
+        built = replace(self, rows_in=rows, unreadable={}, mixed={}, options=Source(), facts=facts)
         built = replace(built, released=tuple(counts))
         return replace(built, native_form=self.native_form.narrow(built))
 
@@ -516,9 +506,9 @@ class Table:
         self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> Table:
         """Build a table with one row for each public category; nothing of this one goes along."""
-        made = Table.of_categories(by, labels, counts)
+        built = Table.of_categories(by, labels, counts)
         native = self.native_form.forget()
-        return replace(made, kind=self.kind, format=self.format, native_form=native)
+        return replace(built, kind=self.kind, format=self.format, native_form=native)
 
     @classmethod
     def of_categories(
@@ -533,18 +523,18 @@ class Table:
         """
         import pyarrow as pa
 
-        columns = {name: pa.array([label[at] for label in labels]) for at, name in enumerate(by)}
+        columns = {name: pa.array([label[k] for label in labels]) for k, name in enumerate(by)}
         fields = [pa.field(name, column.type) for name, column in columns.items()]
         fields += [pa.field(name, pa.int64()) for name in counts]
         arrays = [*columns.values(), *map(make_counts, counts.values())]
         return cls(Held(pa.table(arrays, schema=pa.schema(fields))), released=tuple(counts))
 
     def native(self) -> Any:
-        """Give the table as the kind that came in; a file gives a pyarrow table."""
+        """Return the table as the kind that came in; a file gives a pyarrow table."""
         return self.native_form.build(self)
 
     def require_writable(self) -> int:
-        """Refuse names and labels that the file cannot hold; give a bound on its size.
+        """Refuse names and labels that the file cannot hold; return a bound on its size.
 
         Nothing but labels and names decides what is refused, and they are public.
         """
@@ -557,7 +547,7 @@ class Table:
                 "The name of the first column begins with a byte-order mark, a character that "
                 "cannot be written there. Correct the name."
             )
-        facts = {name: fact.text for name, fact in self.measure(self.label_names).items()}
+        facts = self.measure(self.label_names)
         for name, fact in facts.items():
             if fact.longest > LONGEST_CELL:
                 raise TableError(
@@ -571,11 +561,11 @@ class Table:
     def write(self, file: IO[bytes]) -> None:
         """Write the file batch by batch; equal tables give equal bytes."""
         self.rows_in.require_same()
-        names, batches = self.written_names, self.scan()
         if self.format == "csv":
-            write_csv(file, names, batches)
+            write_csv(file, self.written_names, self.scan())
         else:
-            write_parquet(file, *self._read_whole_numbers(names, batches))
+            typed = self._read_whole_numbers()
+            write_parquet(file, typed.schema, typed.scan(self.written_names))
         self.rows_in.require_same()
 
     def to_bytes(self) -> bytes:
@@ -585,7 +575,7 @@ class Table:
         return buffer.getvalue()
 
     def reopen(self, rows: Callable[[], Rows]) -> Table:
-        """Give the table after it was written: a long one refers to the rows in its file."""
+        """Return the table after it was written: a long one refers to the rows in its file."""
         if isinstance(self.rows_in, Held):
             return self
         written = rows()
@@ -593,7 +583,7 @@ class Table:
         return replace(self, rows_in=written if same else Typed(written, self.rows_in.schema))
 
     def hold(self) -> Table:
-        """Give the table in memory."""
+        """Return the table in memory."""
         if isinstance(self.rows_in, Held):
             return self
         self.rows_in.require_same()
@@ -602,37 +592,25 @@ class Table:
     def __reduce__(self) -> Any:
         """Copy the table itself, and nothing of the file that it refers to."""
         held = self.hold()
-        form = held.kind, held.format, held.is_text, held.index_names, held.native_form
-        return Table, (held.rows_in, *form, held.released)
+        facts = held.kind, held.format, held.is_text, held.index_names, held.native_form
+        return Table, (held.rows_in, *facts, held.released)
 
-    def _read_whole_numbers(
-        self, names: Sequence[str], batches: Iterable[Any]
-    ) -> tuple[Any, Iterator[Any]]:
-        """Columns of text that hold whole numbers alone become numbers in a Parquet file."""
+    def _read_whole_numbers(self) -> Typed:
+        """Read columns of text that hold nothing but whole numbers as numbers, for Parquet."""
         import pyarrow as pa
 
-        schema = self.rows_in.schema
-        kinds = {
-            name: pa.int64() if self.is_text and self.type_of(name) == "integer" else None
-            for name in names
-            if str(schema.field(name).type) == "string"
-        }
-        fields = [
-            pa.field(name, kinds.get(name) or schema.field(name).type, name not in self.released)
-            for name in names
-        ]
-        wanted = pa.schema(fields)
+        fields = []
+        for name in self.written_names:
+            kind = self.rows_in.schema.field(name).type
+            if self.is_text and kind == pa.string() and self.type_of(name) == "integer":
+                kind = pa.int64()
+            fields.append(pa.field(name, kind, name not in self.released))
+        return Typed(self.rows_in, pa.schema(fields))
 
-        def read(batch: Any) -> Any:
-            columns = [
-                _read_numbers(batch.column(name), "integer")
-                if kinds.get(name)
-                else batch.column(name)
-                for name in names
-            ]
-            return pa.RecordBatch.from_arrays(columns, schema=wanted)
-
-        return wanted, map(read, batches)
+    @property
+    def readable_names(self) -> list[str]:
+        """Every column of the file that can be read."""
+        return [name for name in self.written_names if not self._why_unreadable(name)]
 
     def _why_unreadable(self, name: str) -> str:
         if name in self.unreadable:
@@ -642,49 +620,13 @@ class Table:
 
     def require_readable(self, names: Iterable[str]) -> None:
         """Raise a `TableError` for the first column that cannot be read."""
-        for name in names:
-            problem = self._why_unreadable(name)
-            if problem:
-                raise TableError(problem)
+        _raise_first(map(self._why_unreadable, names))
 
     def require_publishable(self, names: Iterable[str]) -> None:
         """Raise a `TableError` for the first column that a release cannot hold unchanged."""
-        for name in names:
-            problem = self._why_unreadable(name) or self.mixed.get(name)
-            if problem:
-                raise TableError(problem)
-
-
-class _Survey:
-    """What a column of labels holds, batch by batch."""
-
-    def __init__(self, is_text: bool) -> None:
-        self.is_text = is_text
-        self.kinds: set[str] = set()
-        self.size = self.quotes = self.longest = 0
-        self.odd = False
-
-    def add(self, column: Any) -> None:
-        """Look at the labels of a batch."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        if pa.types.is_string(column.type) and not self.is_text:  # else Arrow made it of UTF-8
-            column.validate(full=True)
-        texts = write_texts(column)
-        if self.is_text and "string" not in self.kinds:
-            self.kinds |= _find_kinds(texts if len(texts) < FEW else pc.unique(texts))
-        facts = TextFacts.of(texts)
-        self.size += facts.size
-        self.quotes += facts.quotes
-        self.longest = max(self.longest, facts.longest)
-        self.odd |= facts.odd
-
-    def finish(self) -> _Facts:
-        """What all batches held."""
-        kinds = ("string", "number", "integer")
-        kind = next((kind for kind in kinds if kind in self.kinds), "string")
-        return _Facts(kind, TextFacts(self.size, self.quotes, self.longest, self.odd))
+        names = list(names)
+        self.require_readable(names)
+        _raise_first(map(self.mixed.get, names))
 
 
 FEW = 1000
@@ -694,20 +636,17 @@ INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
 NUMBER = r"^[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
 
 
-def _find_kinds(texts: Any) -> set[str]:
-    """The Frictionless types of cells; a leading zero makes a code, which is no number."""
+def _find_kind(texts: Any) -> str:
+    """Find the Frictionless type of cells; a leading zero makes a code, which is no number."""
     import pyarrow.compute as pc
 
     if pc.all(pc.match_substring_regex(texts, INTEGER), min_count=1).as_py():
-        return {"integer"}
+        return "integer"
     filled = texts.filter(pc.not_equal(texts, make_texts([""])[0]))
-    whole = pc.match_substring_regex(filled, INTEGER)
-    others = filled.filter(pc.invert(whole))
-    kinds = {"integer"} if len(others) < len(filled) else set()
-    if len(others):
-        numbers = pc.all(pc.match_substring_regex(others, NUMBER)).as_py()
-        kinds.add("number" if numbers else "string")
-    return kinds
+    others = filled.filter(pc.invert(pc.match_substring_regex(filled, INTEGER)))
+    if not len(others):
+        return "integer" if len(filled) else ""
+    return "number" if pc.all(pc.match_substring_regex(others, NUMBER)).as_py() else "string"
 
 
 def _read_numbers(column: Any, kind: str) -> Any:
@@ -726,6 +665,13 @@ def _read_texts(column: Any, kind: Any) -> Any:
     import pyarrow.compute as pc
 
     return pc.if_else(pc.equal(column, make_texts([""])[0]), pa.NULL, column).cast(kind)
+
+
+def _raise_first(problems: Iterable[str | None]) -> None:
+    """Raise a `TableError` for the first problem, if there is one."""
+    problem = next(filter(None, problems), None)
+    if problem:
+        raise TableError(problem)
 
 
 def encode_name(name: str) -> bytes:
@@ -772,7 +718,7 @@ def _name_type(kind: Any) -> str:
 
 
 def plain_type(kind: Any) -> Any:
-    """Give the type as which a column is read, the same for a plain one; None if there is none."""
+    """Return the type that a column is read as, the same for a plain one; None if there is none."""
     import pyarrow as pa
 
     types = pa.types
@@ -794,7 +740,7 @@ def plain_type(kind: Any) -> Any:
 
 
 def plain_schema(schema: Any) -> Any:
-    """The same columns as they are read, without metadata; others keep their type."""
+    """Return the schema of columns as they are read, without metadata; others keep their type."""
     import pyarrow as pa
 
     return pa.schema([pa.field(f.name, plain_type(f.type) or f.type) for f in schema])
@@ -805,18 +751,18 @@ def make_plain(batch: Any) -> Any:
     import pyarrow as pa
 
     columns, schema = [], plain_schema(batch.schema)
-    for wanted, column in zip(schema, batch.columns, strict=True):
+    for plain, column in zip(schema, batch.columns, strict=True):
         is_extension = isinstance(column.type, pa.BaseExtensionType)
         stored = column.storage if is_extension else column
         try:
-            columns.append(stored if stored.type == wanted.type else stored.cast(wanted.type))
+            columns.append(stored if stored.type == plain.type else stored.cast(plain.type))
         except pa.ArrowException:
-            raise TableError(_not_plain(wanted.name, stored.type)) from None
+            raise TableError(_not_plain(plain.name, stored.type)) from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def scrub(column: Any) -> Any:
-    """Copy a column into buffers of its own: no offset, nothing beneath nulls or beyond rows."""
+    """Copy a column into new buffers: no offset, nothing beneath nulls or beyond rows."""
     import pyarrow as pa
 
     copy = column.take(make_counts(np.arange(len(column))))  # copies rows, and zeros for nulls
@@ -826,13 +772,12 @@ def scrub(column: Any) -> Any:
 
 
 def _take(rows: Rows, order: Order) -> Any:
-    """Rows in memory, in `order`, each column in one piece of its own."""
+    """Read rows into memory, in `order`, each column scrubbed and in one piece."""
     import pyarrow as pa
 
     schema = rows.schema
-    whole = pa.Table.from_batches(rows.scan(schema.names), schema)
     columns = []
-    for column in whole.columns:
+    for column in pa.Table.from_batches(rows.scan(schema.names), schema).columns:
         joined = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
         columns.append(scrub(joined if order is None else joined.take(make_counts(order))))
     return pa.table(columns, schema=schema)
@@ -852,9 +797,8 @@ def read_signed(table: Table, name: str) -> Integers:
     import pyarrow.compute as pc
 
     column = table.column(name)
-    if pa.types.is_string(column.type):
-        if not pc.all(pc.match_substring_regex(column, INTEGER)).as_py():
-            raise TableError(f"Column {name!r} must hold a whole number in every row.")
+    is_text = pa.types.is_string(column.type)
+    if is_text and pc.all(pc.match_substring_regex(column, INTEGER)).as_py():
         column = column.cast(pa.int64())
     if not pa.types.is_integer(column.type) or column.null_count:
         raise TableError(f"Column {name!r} must hold a whole number in every row.")

@@ -1,9 +1,9 @@
 """Text files as people have them, read block by block: CSV and TSV, packed or not.
 
 A block is a piece of whole rows. Its lines, quotation marks and widths are checked before pyarrow
-splits it into cells, all of them text: what pyarrow takes in silence (mixed line ends, blank lines,
-stray quotation marks) is refused. What is not a row of the table (titles, comments, footnotes) is
-left out only where its owner says so; otherwise it is asked about.
+splits it into cells, all of them text: what pyarrow accepts silently (mixed line ends, blank lines,
+stray quotation marks) is refused. Titles, comments and footnotes are left out only where the owner
+declares them; otherwise a message asks about them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tallyveil.errors import TableError
-from tallyveil.tables.form import Form
+from tallyveil.tables.source import Source
 from tallyveil.tables.table import FileIdentity
 from tallyveil.untrusted import SMALL, UNLIKELY, open_file
 
@@ -56,7 +56,7 @@ MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-"""How a text begins that says its own encoding."""
+"""Byte-order marks, and the encodings that they state."""
 
 MARK = b"\xef\xbb\xbf"
 """A byte-order mark in UTF-8; inside a table, a character like any other."""
@@ -77,6 +77,7 @@ MOST_COLUMNS = 2**14
 LOOKED_AT = 30
 """Lines that may be titles, or show that others are."""
 
+EMPTY_LINE = re.compile(rb"(?m)^\r?\n")
 HEADER = re.compile(rb'(?:[^"\r\n]+|"[^"]*")*')
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|\Z)")
 NUMBER = re.compile(r"[+-]?[\d.,  ']*\d%?")
@@ -94,7 +95,7 @@ class Room(NamedTuple):
 
     @classmethod
     def of(cls, size: int) -> Room:
-        """For a packed file of so many bytes.
+        """Allow room for a packed file of `size` bytes.
 
         Honest tables unpack to 3 to 30 times their size, and their rows take 3 bytes and more.
         """
@@ -106,7 +107,7 @@ ANY_SIZE = Room()
 
 
 class UnpackedError(TableError):
-    """Said of a file that unpacks to more than its size makes likely."""
+    """A file unpacks to more than its size makes likely."""
 
     def __init__(self) -> None:
         super().__init__(UNLIKELY)
@@ -179,7 +180,7 @@ class _Source:
             return stream.read(START)
 
     def read_end(self) -> bytes:
-        """The last bytes of a text that is not packed."""
+        """Read the last bytes of a text that is not packed."""
         if self.packing:
             return b""
         with self.open() as stream:
@@ -189,7 +190,7 @@ class _Source:
 
 
 def read_start(place: Path | bytes) -> bytes:
-    """Give the first bytes of a file."""
+    """Read the first bytes of a file."""
     return _Source(place).read_start()
 
 
@@ -202,7 +203,7 @@ class TextRows:
     """The rows of a text file, every cell as text."""
 
     source: _Source
-    form: Form
+    options: Source
     delimiter: str
     encoding: str
     names: tuple[str, ...] = ()
@@ -263,8 +264,8 @@ class TextRows:
             else:
                 held = None
         opened.require_same()
-        whole = None if held is None else pa.Table.from_batches(held, opened.schema)
-        return replace(opened, count=rows, held=whole)
+        table = None if held is None else pa.Table.from_batches(held, opened.schema)
+        return replace(opened, count=rows, held=table)
 
     def _read_header(self, line: bytes) -> tuple[str, ...]:
         try:
@@ -280,8 +281,7 @@ class TextRows:
             raise TableError("The table is empty: the file holds no header and no rows.")
         if len(cells) > MOST_COLUMNS:
             raise TableError(
-                f"The header names more than {MOST_COLUMNS:,} columns. Leave out those that are "
-                "not needed."
+                f"The header names more than {MOST_COLUMNS:,} columns. Leave out unneeded columns."
             )
         repeated = next((name for name, times in Counter(cells).items() if times > 1), None)
         if repeated is not None:
@@ -289,7 +289,7 @@ class TextRows:
         return tuple(cells)
 
     def _split(self, names: Sequence[str]) -> Iterator[tuple[bytes, Any]]:
-        """Split every block into the cells of some columns."""
+        """Yield every block with the cells of some columns."""
         rows = 0
         with self.source.open() as stream:
             blocks = _cut_rows(self._read_lines(stream), self.delimiter)
@@ -308,7 +308,7 @@ class TextRows:
         text = MARK + block if block.startswith(MARK) else block  # pyarrow drops the first mark
         codes = list(map(str, range(len(self.names))))
         place = dict(zip(self.names, codes, strict=True))
-        wanted = [place[name] for name in names]
+        included = [place[name] for name in names]
         try:
             read = arrow_csv.read_csv(
                 io.BytesIO(text),
@@ -321,8 +321,8 @@ class TextRows:
                     ignore_empty_lines=False,
                 ),
                 arrow_csv.ConvertOptions(
-                    column_types={code: pa.string() for code in wanted},
-                    include_columns=wanted,
+                    column_types={code: pa.string() for code in included},
+                    include_columns=included,
                 ),
             )
         except pa.ArrowException:
@@ -338,18 +338,18 @@ class TextRows:
         return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
     def _read_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
-        """The text in UTF-8, without titles, comments and footnotes, in pieces of any length."""
+        """Read pieces of the text in UTF-8, without titles, comments and footnotes."""
         pieces = _decode(stream, self.encoding)
-        if self.form.skipfooter:
-            pieces = _drop_footer(pieces, self.form.skipfooter)
-        pieces = _drop_first(pieces, self.form.skiprows)
-        if self.form.comment is not None:
-            pieces = _drop_comments(pieces, self.form.comment.encode())
+        if self.options.skipfooter:
+            pieces = _drop_footer(pieces, self.options.skipfooter)
+        pieces = _drop_first(pieces, self.options.skiprows)
+        if self.options.comment is not None:
+            pieces = _drop_comments(pieces, self.options.comment.encode())
         return _drop_empty_end(pieces)
 
 
 def _decode(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
-    """Give a text in UTF-8, with line feeds in place of the line ends of old Macs."""
+    """Recode a text to UTF-8, and line ends of old Macs to line feeds."""
     pieces: Iterator[bytes] = iter(lambda: stream.read(BLOCK), b"")
     if codecs.lookup(encoding).name != "utf-8":
         pieces = _recode(pieces, encoding)
@@ -418,7 +418,7 @@ def _drop_comments(pieces: Iterable[bytes], mark: bytes) -> Iterator[bytes]:
 
 
 def _cut_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces that end with a line end each, the last apart."""
+    """Cut a text into pieces of whole lines; the last may lack its line end."""
     rest = b""
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1
@@ -431,7 +431,7 @@ def _cut_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _drop_footer(pieces: Iterable[bytes], count: int) -> Iterator[bytes]:
-    """Leave out so many lines at the end, and empty ones after them."""
+    """Leave out the last `count` lines, and empty ones after them."""
     held = b""
     for piece in pieces:
         held += piece
@@ -448,7 +448,9 @@ def _drop_empty_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
     held, usual = b"", b""
     for piece in pieces:
         text = held + piece
-        usual = usual or (b"\r\n" if text[: _find_first_end(text)].endswith(b"\r\n") else b"\n")
+        if not usual:
+            first = _find_ends(text)[0] or len(text)
+            usual = b"\r\n" if text[:first].endswith(b"\r\n") else b"\n"
         cut = len(text.rstrip(b"\r\n"))
         if cut:
             yield text[:cut]
@@ -457,7 +459,7 @@ def _drop_empty_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _find_last_lines(text: bytes, count: int) -> int:
-    """Where the last so many lines begin; the end of the text for none."""
+    """Find where the last `count` lines begin; the end of the text for none."""
     cut = len(text)
     for _ in range(count):
         cut = text.rfind(b"\n", 0, max(cut - 1, 0)) + 1
@@ -465,15 +467,14 @@ def _find_last_lines(text: bytes, count: int) -> int:
 
 
 def _cut_rows(pieces: Iterable[bytes], delimiter: str) -> Iterator[tuple[bytes, int]]:
-    """The header, then blocks of whole rows and how many they are.
+    """Yield the header, then blocks of whole rows, each with its number of rows.
 
-    Rows end at line ends outside quotation marks. What pyarrow would read in a way of its own is
-    refused.
+    Rows end at line ends outside quotation marks. What pyarrow would misread is refused.
     """
     checker, rest = _Checker(ord(delimiter)), b""
     for piece in chain(pieces, [None]):
         text = rest + (piece or b"")
-        cut = _find_end(text) if piece is not None else len(text)
+        cut = _find_ends(text)[1] if piece is not None else len(text)
         if not cut and len(text) > LONGEST_ROW:
             raise TableError(
                 "A row is far too long: a quotation mark seems to have no partner. Correct it "
@@ -481,29 +482,21 @@ def _cut_rows(pieces: Iterable[bytes], delimiter: str) -> Iterator[tuple[bytes, 
             )
         block, rest = text[:cut], text[cut:]
         if block and checker.rows < 0:
-            end = _find_first_end(block)
+            end = _find_ends(block)[0] or len(block)
             yield checker.check(block[:end])
             block = block[end:]
         if block:
             yield checker.check(block)
 
 
-def _find_first_end(text: bytes) -> int:
-    """Where the first row ends."""
-    at = text.find(b"\n") + 1
-    while at and text.count(b'"', 0, at) % 2:
-        at = text.find(b"\n", at) + 1
-    return at or len(text)
-
-
-def _find_end(text: bytes) -> int:
-    """Where the last whole row ends; 0 if there is none."""
+def _find_ends(text: bytes) -> tuple[int, int]:
+    """Find where the first and the last whole row end; 0 if there is none."""
     if b'"' not in text:
-        return text.rfind(b"\n") + 1
+        return text.find(b"\n") + 1, text.rfind(b"\n") + 1
     content = np.frombuffer(text, np.uint8)
     quotes, feeds = (np.flatnonzero(content == mark) for mark in (QUOTE, FEED))
     outside = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
-    return int(outside[-1]) + 1 if len(outside) else 0
+    return (int(outside[0]) + 1, int(outside[-1]) + 1) if len(outside) else (0, 0)
 
 
 class _Checker:
@@ -515,7 +508,7 @@ class _Checker:
         self.rows = -1  # the header is none
 
     def check(self, block: bytes) -> tuple[bytes, int]:
-        """Refuse what pyarrow would read in a way of its own; give the block and its rows."""
+        """Refuse what pyarrow would misread; return the block and its number of rows."""
         if b"\0" in block:
             raise TableError(
                 "The file is not plain text: it has a zero byte. If it is UTF-16 text, name its "
@@ -524,14 +517,11 @@ class _Checker:
         if b'"' in block:
             lines = self._check_quoted(block)
         else:
-            lines = block.count(b"\n")
-            if b"\r" in block or self.pairs:
-                self._check_ends(lines, block.count(b"\r"), block.count(b"\r\n"))
-            elif lines:
-                self._check_ends(lines, 0, 0)
+            lines, returns = block.count(b"\n"), block.count(b"\r")
+            self._check_ends(lines, returns, block.count(b"\r\n") if returns else 0)
             if block[:1] in b"\r\n" or b"\n\n" in block or b"\n\r\n" in block:
-                found = re.search(rb"(?m)^\r?\n", block)
-                self._refuse_empty(block.count(b"\n", 0, found.start() if found else 0))
+                empty = next(EMPTY_LINE.finditer(block))
+                self._refuse_empty(block.count(b"\n", 0, empty.start()))
         self.rows += lines
         return block, lines
 
@@ -543,7 +533,7 @@ class _Checker:
         self.pairs = bool(pairs) if feeds else self.pairs
 
     def _check_quoted(self, block: bytes) -> int:
-        """Quotation marks stand around whole cells; line ends between them do not count."""
+        """Refuse quotation marks inside cells; line ends between quotation marks do not count."""
         content = np.frombuffer(block, np.uint8)
         quotes, feeds, returns = (np.flatnonzero(content == mark) for mark in (QUOTE, FEED, RETURN))
         if len(quotes) % 2:
@@ -560,8 +550,8 @@ class _Checker:
         ends[:-1] |= joined
         if not (begins.all() and ends.all()):
             raise TableError(
-                "The file is not well-formed text: a quotation mark stands inside a cell. Put the "
-                "whole cell in quotation marks, and double those inside."
+                "The file is not well-formed text: a quotation mark is inside a cell. Put the "
+                "whole cell in quotation marks, and double the marks inside."
             )
         feeds = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
         returns = returns[np.searchsorted(quotes, returns) % 2 == 0]
@@ -609,24 +599,24 @@ def _not_text(encoding: str) -> TableError:
 
 
 def open_text(
-    place: Path | bytes, form: Form, delimiter: str, packing: str = "", room: Room = ANY_SIZE
+    place: Path | bytes, options: Source, delimiter: str, packing: str = "", room: Room = ANY_SIZE
 ) -> TextRows:
-    """Open a text file; what seems to be a title or a footnote is asked about."""
+    """Open a text file; a message asks about what seems to be a title or a footnote."""
     source = _Source(place, packing, room)
     start = source.read_start()
-    encoding = find_encoding(start, form.encoding)
+    encoding = find_encoding(start, options.encoding)
     if not start.strip():
         raise TableError("The table is empty: the file holds no header and no rows.")
-    if has_title(start, form, encoding, delimiter):
-        hint = ask_about_lines(start, form, encoding, delimiter)
+    if has_title(start, options, encoding, delimiter):
+        hint = ask_about_lines(start, options, encoding, delimiter)
         if hint:
             raise TableError(hint.strip())
     try:
-        return TextRows(source, form, delimiter, encoding).survey()
+        return TextRows(source, options, delimiter, encoding).survey()
     except UnpackedError:
         raise
     except TableError as problem:
-        hint = ask_about_lines(start, form, encoding, delimiter)
+        hint = ask_about_lines(start, options, encoding, delimiter)
         if not hint and not packing:
             lines = _split_lines(source.read_end().decode(encoding, errors="replace"))
             hint = _find_footnotes(lines, delimiter)
@@ -634,8 +624,8 @@ def open_text(
 
 
 def open_released(path: Path) -> TextRows:
-    """A CSV file in the form that releases have, to be surveyed."""
-    return TextRows(_Source(path), Form(), ",", "utf-8")
+    """Open a CSV file in the form of releases, to be surveyed."""
+    return TextRows(_Source(path), Source(), ",", "utf-8")
 
 
 def count_packed(path: Path, packing: str, room: Room) -> None:
@@ -646,7 +636,7 @@ def count_packed(path: Path, packing: str, room: Room) -> None:
 
 
 def find_encoding(start: bytes, declared: str) -> str:
-    """Find the encoding of a text that begins so: its own mark's, else the declared one.
+    """Find the encoding of a text from its beginning: by its mark, else the declared one.
 
     >>> find_encoding(b"\\xff\\xfea\\x00", "utf-8"), find_encoding(b"a,b", "latin-1")
     ('utf-16', 'latin-1')
@@ -676,67 +666,65 @@ def find_encoding(start: bytes, declared: str) -> str:
 
 def _split_lines(text: str) -> list[str]:
     """Split text into lines with their ends; a quoted cell may hold the end of a line."""
-    found: list[str] = []
+    lines: list[str] = []
     is_open = False
-    for match in LINE.finditer(text):
-        line = match[0]
-        if not line:
-            continue
+    for line in filter(None, LINE.findall(text)):
         if is_open:
-            found[-1] += line
+            lines[-1] += line
         else:
-            found.append(line)
+            lines.append(line)
         is_open ^= line.count('"') % 2 == 1
-    return found
+    return lines
 
 
-def has_title(raw: bytes, form: Form, encoding: str, delimiter: str) -> bool:
-    """Whether the first line of a text fills its first cell only, as titles in spreadsheets do."""
+def has_title(raw: bytes, options: Source, encoding: str, delimiter: str) -> bool:
+    """Return whether the first line fills its first cell only, as titles in spreadsheets do."""
     text = raw.decode(encoding, errors="replace").removeprefix("\ufeff")
-    for line in _split_lines(text)[form.skiprows :]:
-        if line.strip() and not (form.comment and line.lstrip().startswith(form.comment)):
+    for line in _split_lines(text)[options.skiprows :]:
+        if line.strip() and not (options.comment and line.lstrip().startswith(options.comment)):
             empty = line.rstrip("\r\n").rstrip(delimiter + " ")
             return line.startswith(empty + delimiter) and len(_fill(line, delimiter)) == 1
     return False
 
 
-def ask_about_lines(raw: bytes, form: Form, encoding: str, delimiter: str) -> str:
-    """Say what to do about titles or footnotes that a text seems to have; nothing if it has none.
+def ask_about_lines(raw: bytes, options: Source, encoding: str, delimiter: str) -> str:
+    """Return a hint if a text seems to have titles or footnotes, else "".
 
-    Either nothing or a sentence that starts with a space. It names lines, never what they hold.
-    Of a long text the beginning is looked at.
+    A hint starts with a space. It names lines, never what they hold. Only the beginning of a long
+    text is read.
     """
     text = raw[:START].decode(encoding, errors="replace").removeprefix("\ufeff")
-    lines = _split_lines(text)[form.skiprows :]
+    lines = _split_lines(text)[options.skiprows :]
     while lines and not lines[-1].strip():
         lines.pop()
-    return _find_titles(lines[:LOOKED_AT], form, delimiter) or (
+    return _find_titles(lines[:LOOKED_AT], options, delimiter) or (
         _find_footnotes(lines, delimiter) if len(raw) < START else ""
     )
 
 
-def _find_titles(lines: Sequence[str], form: Form, delimiter: str) -> str:
-    """Ask about lines before the header: they fill fewer cells than the first full line."""
+def _find_titles(lines: Sequence[str], options: Source, delimiter: str) -> str:
+    """Return a hint if lines before the first full line fill fewer cells, else ""."""
     filled = [_fill(line, delimiter) for line in lines]
     widest = max(map(len, filled), default=0)
-    header = next((at for at, cells in enumerate(filled) if len(cells) == widest), 0)
+    header = next((row for row, cells in enumerate(filled) if len(cells) == widest), 0)
     if header == 0 or widest < 2 or any(NUMBER.fullmatch(cell) for cell in filled[header]):
         return ""
     marks = {line.lstrip()[:1] for line in lines[:header] if line.strip()}
     if len(marks) == 1 and (mark := marks.pop()) in USUAL_COMMENTS:
         return f" The first lines seem to be comments: leave them out with source.comment={mark!r}."
+    number = options.skiprows + header
     return (
-        f" The file seems to begin with a title: line {form.skiprows + header + 1} looks like the "
-        f"header. If it is, say source.skiprows={form.skiprows + header}."
+        f" The file seems to begin with a title: line {number + 1} looks like the header. If it "
+        f"is, set source.skiprows={number}."
     )
 
 
 def _find_footnotes(lines: Sequence[str], delimiter: str) -> str:
-    """Ask about lines after the table: they fill one cell or none."""
+    """Return a hint if lines after the table fill one cell or none, else ""."""
     widths = [len(_fill(line, delimiter)) for line in lines]
     if not widths or widths[0] < 2:
         return ""
-    notes = next((at for at, width in enumerate(reversed(widths)) if width > 1), 0)
+    notes = next((row for row, width in enumerate(reversed(widths)) if width > 1), 0)
     if not notes:
         return ""
     return (
@@ -746,7 +734,7 @@ def _find_footnotes(lines: Sequence[str], delimiter: str) -> str:
 
 
 def _fill(line: str, delimiter: str) -> list[str]:
-    """Give the cells of a line that hold anything."""
+    """List the cells of a line that are not empty."""
     try:
         cells = next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [])
     except csv.Error:
@@ -755,9 +743,9 @@ def _fill(line: str, delimiter: str) -> list[str]:
 
 
 def delimiter_hint(header: Sequence[str]) -> str:
-    """Say what to try if a header of one name seems to be written with another delimiter.
+    """Return a hint if a header of one name seems to have another delimiter, else "".
 
-    Either nothing or a sentence that starts with a space.
+    A hint starts with a space.
     """
     if len(header) != 1:
         return ""

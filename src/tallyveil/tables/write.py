@@ -32,12 +32,15 @@ FORMATS = ("csv", "parquet")
 SPECIAL = (b'"', b",", b"\n", b"\r")
 """Cells with one of these are quoted."""
 
+KINDS = ("", "integer", "number", "string")
+"""Types of text that is read from a file, each able to hold those before it."""
+
 ODD_CELL = '[",\r\n]'
 MOST_AT_ONCE = 1 << 28
 """Bytes of text that are joined at once; Arrow's offsets have 31 bits."""
 
 GROUP_ROWS, FEW_COLUMNS = 1 << 20, 8
-"""Rows of a group of a Parquet file, of so many columns; fewer for more columns."""
+"""Rows of a group of a Parquet file with this many columns; fewer for more columns."""
 
 WIDEST_COUNT = 20
 """Digits of a count, with a sign."""
@@ -47,16 +50,20 @@ CELL_BYTES = 20
 
 
 class TextFacts(NamedTuple):
-    """How long the cells of a column are as text, and whether one may need quotation marks."""
+    """The cells of a column as text: their bytes, whether some need quotation marks, their kind.
 
-    size: int
-    quotes: int
-    longest: int
-    odd: bool
+    The kind is the Frictionless type of text that was read from a file, else "".
+    """
+
+    size: int = 0
+    quotes: int = 0
+    longest: int = 0
+    odd: bool = False
+    kind: str = ""
 
     @classmethod
-    def of(cls, texts: Any) -> TextFacts:
-        """Look at an Arrow array of text."""
+    def of(cls, texts: Any, kind: str) -> TextFacts:
+        """Measure an Arrow array of text."""
         import pyarrow.compute as pc
 
         lengths = pc.binary_length(texts)
@@ -68,11 +75,22 @@ class TextFacts(NamedTuple):
             content.count(b'"'),
             pc.max(lengths).as_py() or 0,
             any(mark in content for mark in SPECIAL),
+            kind,
+        )
+
+    def join(self, other: TextFacts) -> TextFacts:
+        """Return the facts of two parts of a column together."""
+        return TextFacts(
+            self.size + other.size,
+            self.quotes + other.quotes,
+            max(self.longest, other.longest),
+            self.odd or other.odd,
+            max(self.kind, other.kind, key=KINDS.index),
         )
 
 
 def view_text(texts: Any) -> bytes:
-    """The bytes of an Arrow array of text, one after the other; no value has none."""
+    """Return the bytes of an Arrow array of text, joined; a missing value has none."""
     import numpy as np
 
     _, offsets, content = texts.buffers()
@@ -175,7 +193,7 @@ def open_parquet(file: Any, schema: Any) -> Any:
 
 
 def choose_group_rows(columns: int) -> int:
-    """Rows of a group: 2^20, halved whenever the columns double beyond eight."""
+    """Choose the rows of a group: 2^20, halved whenever the columns double beyond eight."""
     return GROUP_ROWS >> max(0, (columns - 1) // FEW_COLUMNS).bit_length()
 
 
