@@ -379,7 +379,8 @@ class Owner:
 
 def test_folders_in_use_are_left_alone_and_abandoned_ones_removed(tmp_path):
     words = (
-        "import sys, time; from pathlib import Path; from tallyveil.tables.databases import make_private\n"
+        "import sys, time; from pathlib import Path\n"
+        "from tallyveil.tables.databases import make_private\n"
         "owner = type('Owner', (), {})()\n"
         "folder = make_private(Path(sys.argv[1]), owner)\n"
         "(folder / 'rows').write_text('secret')\n"
