@@ -130,18 +130,13 @@ def test_a_sheet_that_is_not_plainly_a_table_is_asked_about(tmp_path, name):
         release(make_book(tmp_path / "cases.xlsx", rows, changes))
 
 
+HIDE = {"hidden": True}
 HIDDEN = {
     "A3:A4 of the sheet are merged": lambda sheet, _: sheet.merge_range("A3:A4", "x"),
-    "Row 7 of the sheet is hidden": lambda sheet, _: sheet.set_row(6, None, None, {"hidden": True}),
-    "Column B of the sheet is hidden": lambda sheet, _: sheet.set_column(
-        "B:B", None, None, {"hidden": True}
-    ),
-    "Row 4 of column 'cases' holds an Excel error": lambda sheet, _: sheet.write_formula(
-        "B5", "=NA()", None, "#N/A"
-    ),
-    "several sheets: 'Cases 2026', 'Notes' .hidden.": lambda _, book: book.add_worksheet(
-        "Notes"
-    ).hide(),
+    "Row 7 of the sheet is hidden": lambda sheet, _: sheet.set_row(6, None, None, HIDE),
+    "Column B of the sheet is hidden": lambda sheet, _: sheet.set_column("B:B", None, None, HIDE),
+    "cases' holds an Excel error": lambda s, _: s.write_formula("B5", "=NA()", None, "#N/A"),
+    "sheets: 'Cases 2026', 'Notes' .hidden.": lambda _, book: book.add_worksheet("Notes").hide(),
 }
 
 

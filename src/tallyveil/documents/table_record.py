@@ -9,9 +9,25 @@ from typing import Any
 from tallyveil.errors import ArgumentError
 from tallyveil.request.fields import read_text, read_texts, read_whole, refusal
 from tallyveil.tables.microdata import Bins, read_bins
-from tallyveil.tables.table import TABLE_KINDS
 
 __all__ = ["TableRecord"]
+
+TABLE_KINDS = (
+    "csv",
+    "tsv",
+    "parquet",
+    "arrow",
+    "xlsx",
+    "dta",
+    "sav",
+    "xpt",
+    "sas7bdat",
+    "database",
+    "pandas",
+    "polars",
+    "array",
+)
+"""What a table can be."""
 
 
 @dataclass(frozen=True)

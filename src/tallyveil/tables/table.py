@@ -37,36 +37,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH_ROWS",
-    "TABLE_KINDS",
     "CountArray",
     "FileIdentity",
-    "FrameNative",
     "Held",
+    "Native",
     "Order",
     "Rows",
     "Table",
     "encode_name",
-    "make_counts",
     "plain_type",
     "read_signed",
 ]
-
-TABLE_KINDS = (
-    "csv",
-    "tsv",
-    "parquet",
-    "arrow",
-    "xlsx",
-    "dta",
-    "sav",
-    "xpt",
-    "sas7bdat",
-    "database",
-    "pandas",
-    "polars",
-    "array",
-)
-"""What a table can be."""
 
 BATCH_ROWS = 65_536
 """Most rows of a batch; batches of a text file have a size in bytes instead."""
@@ -255,25 +236,19 @@ class Typed(_Derived):
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-class Native(Protocol):
-    """How a published table becomes what came in again; holds no row."""
-
-    def build(self, table: Table) -> Any:
-        """Build the frame, array or Arrow table."""
-
-    def narrow(self, table: Table) -> Self:
-        """Forget what the published table does not have, such as unused categories."""
-
-    def forget(self) -> Self:
-        """Forget every column: those of the published table come from a public list."""
-
-
 @dataclass(frozen=True, eq=False)
-class FrameNative:
-    """Types of columns, and the values of ordered categories in their order; holds no row."""
+class Native:
+    """How a published table becomes what came in again; holds no row.
+
+    These are the types of columns, and the values of ordered categories in their order.
+    """
 
     types: Mapping[str, Any] = field(default_factory=dict)
     levels: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self, table: Table) -> Any:
+        """Build the frame, array or Arrow table."""
+        raise NotImplementedError
 
     def narrow(self, table: Table) -> Self:
         """Keep the types of published labels, and the categories that occur."""
@@ -289,11 +264,11 @@ class FrameNative:
         return replace(self, types=types, levels=levels)
 
     def forget(self) -> Self:
-        """Keep no type."""
+        """Forget every column: the columns of the published table come from a public list."""
         return type(self)()
 
 
-class ArrowNative(FrameNative):
+class ArrowNative(Native):
     """A pyarrow table: files give one too, with whole and other numbers as numbers."""
 
     def build(self, table: Table) -> Any:
@@ -440,7 +415,7 @@ class Table:
     def list_types(self) -> dict[str, str]:
         """List the type of every column except the index, in one pass over the rows."""
         if self.is_text:
-            self.measure([name for name in self.readable_names if name in self.names])
+            self.measure([n for n in self.readable_names if n not in self.index_names])
         return {name: self.type_of(name) for name in self.names}
 
     def type_of(self, name: str) -> str:
@@ -512,14 +487,11 @@ class Table:
 
     @classmethod
     def of_categories(
-        cls,
-        by: Sequence[str],
-        labels: Sequence[tuple[Any, ...]],
-        counts: Mapping[str, CountArray],
+        cls, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> Table:
         """Build a table of the columns `by` and the counts from a public list alone.
 
-        The type of a column of a confidential table may tell of a row, such as one without a value.
+        The type of a column of a confidential table may reveal a row, such as one without a value.
         """
         import pyarrow as pa
 
