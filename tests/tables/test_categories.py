@@ -76,7 +76,7 @@ def test_lists_from_files(tmp_path):
     plain.write_text("region\nn\n\ns\n")
     assert public_categories(plain, ["region"]) == (("n",), ("s",))
     table = tmp_path / "list.csv"
-    table.write_text("sex,region,x\nf,n,1\nm,s,2\n")
+    table.write_text("\ufeffsex,region,x\nf,n,1\nm,s,2\n")
     assert public_categories(str(table), ["region", "sex"]) == (("n", "f"), ("s", "m"))
     assert public_categories(str(table), ["sex"]) == (("f",), ("m",))
     with pytest.raises(ArgumentError, match="be a file that exists"):

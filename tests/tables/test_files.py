@@ -1,6 +1,5 @@
 """The files people have: they come in, are released in the one form, and check."""
 
-import csv
 import datetime
 import gzip
 import io
@@ -272,17 +271,6 @@ def test_missing_codes_of_other_engines_and_of_microdata(tmp_path):
         release(frame, na_values=["", "1.0", "3"])
     with pytest.raises(UsageError, match=r"'source.na_values' is for tables of counts"):
         release(frame, count=None, keep=None, by="county", categories=["a"], na_values="*")
-
-
-def test_a_file_of_categories_from_a_spreadsheet(tmp_path):
-    people = tmp_path / "people.csv"
-    people.write_text("sex,age\nf,1\nm,2\nf,2\n")
-    listed = tmp_path / "list.csv"
-    listed.write_bytes(b"\xef\xbb\xbfsex,age\nf,1\nf,2\nm,1\nm,2\n")
-    made = privatize(people, by=["sex", "age"], categories=str(listed), upper=9, epsilon=50)
-    assert made.table.column("count").to_pylist() == [1, 1, 0, 1]
-    reader = csv.reader(io.StringIO(made.files["data.csv"].decode()))
-    assert next(reader) == ["sex", "age", "count"]
 
 
 @pytest.mark.parametrize("content", [TEXT.encode(), gzip.compress(TEXT.encode())])

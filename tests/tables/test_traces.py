@@ -32,24 +32,6 @@ def test_an_index_leaves_only_if_it_is_a_label():
     assert (named.table.index.name, named.table.index.tolist()) == ("area", AREAS)
 
 
-def test_levels_of_a_category_come_from_the_public_list():
-    data = pd.DataFrame({"region": pd.Categorical(["N", "S", "Secret"]), "age": [3, 4, 90]})
-    rel = privatize(
-        data, by="region", where="age < 50", categories=["W", "N", "S"], upper=9, epsilon="0.01"
-    )
-    assert rel.table["region"].tolist() == ["W", "N", "S"]
-    assert rel.table["region"].dtype == object
-
-
-def test_unused_levels_do_not_go_along():
-    areas = pd.Categorical(AREAS, categories=["ghost", *AREAS])
-    rel = privatize(pd.DataFrame({"area": areas, "cases": COUNTS}), **OPTIONS)
-    assert rel.table["area"].cat.categories.tolist() == sorted(AREAS)
-    with_ghost = pl.Series("area", ["ghost", *AREAS], dtype=pl.Categorical)[1:]
-    frame = pl.DataFrame([with_ghost, pl.Series("cases", COUNTS)])
-    assert privatize(frame, **OPTIONS).table["area"].to_list() == AREAS
-
-
 @pytest.mark.parametrize("ordered", [False, True])
 def test_arrow_dictionaries_and_metadata_are_made_again(tmp_path, ordered):
     frame = pd.DataFrame({"area": AREAS, "cases": COUNTS, "secret": COUNTS})
