@@ -57,7 +57,7 @@ HINTS = {
     "no value": " If it is public which counts are missing, declare the code with "
     "'source.na_values'.",
 }
-"""What would work, by what a row holds."""
+"""Advice, by what a row holds."""
 
 
 class RowError(TableError):
@@ -68,7 +68,7 @@ class RowError(TableError):
         super().__init__(self.describe(f"Row {row}"))
 
     def describe(self, which: str) -> str:
-        """Say what is wrong with some row."""
+        """Describe the error of a row."""
         return (
             f"{which} of count column {self.column!r} has {self.what}; counts must be whole "
             f"numbers of at least 0.{HINTS.get(self.what, '')}"
@@ -99,18 +99,18 @@ class ColumnCounts:
         return ColumnCounts(cut.values, max(cut.above, self.above))
 
     def keep_only(self, rows: Mask) -> ColumnCounts:
-        """The same with a count of 0 in all other rows."""
+        """Return the counts, with 0 in all other rows."""
         return ColumnCounts(freeze(self.values * rows), self.above)
 
     def cut(self, bounds: CountArray) -> ColumnCounts:
-        """The same with no count above its row's own bound."""
+        """Return the counts, each top-coded at the bound of its row."""
         values = np.minimum(self.values, bounds).astype(self.values.dtype)
         beyond = int(np.count_nonzero(self.values > bounds))
         return ColumnCounts(freeze(values), max(self.above, beyond))
 
 
 def clip_counts(counts: Integers, upper: int) -> ColumnCounts:
-    """Cut counts that are whole numbers already to 0..upper.
+    """Top-code counts at `upper`, in the smallest type that holds it.
 
     >>> clip_counts(np.array([3, 300]), 9).values.tolist()
     [3, 9]
@@ -120,7 +120,7 @@ def clip_counts(counts: Integers, upper: int) -> ColumnCounts:
 
 
 def read_counts(table: Table, name: str, upper: int) -> ColumnCounts:
-    """Read a column of counts, cut to 0..upper, in batches.
+    """Read a column of counts, top-coded at `upper`, in batches.
 
     Takes O(rows) time, one compact array and one batch of memory. A row without a count raises a
     `RowError` that numbers it in the whole table.

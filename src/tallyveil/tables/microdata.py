@@ -131,7 +131,7 @@ def normal_category(label: Label) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Finds the place of every row's category, column by column.
+    """A public list of categories, prepared to find the places of rows column by column.
 
     For each column its labels have codes, and `beginnings` are the public categories up to it: the
     number of one up to the column before, times the number of labels, plus the code. Complete ones

@@ -71,7 +71,7 @@ class Rows(Protocol):
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some columns batch by batch, in the order of the rows."""
@@ -82,20 +82,20 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class FileIdentity:
-    """Which file lies at a path, and when it was changed last."""
+    """The file at a path, and when it was changed last."""
 
     path: Path
     facts: tuple[int, ...]
 
     @classmethod
     def of(cls, path: Path) -> FileIdentity:
-        """The file that lies there now."""
+        """Identify the file at a path."""
         facts = os.stat(path)
         times = facts.st_mtime_ns, facts.st_ctime_ns
         return cls(path, (facts.st_dev, facts.st_ino, facts.st_size, *times))
 
     def require_same(self) -> None:
-        """Raise a `TableError` if another file lies there now, or if it was written to."""
+        """Raise a `TableError` if the file was replaced or written to."""
         try:
             same = FileIdentity.of(self.path) == self
         except OSError:
@@ -123,7 +123,7 @@ class Held:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.table.num_rows)
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -132,7 +132,7 @@ class Held:
             yield make_plain(batch)
 
     def require_same(self) -> None:
-        """Rows in memory do not change."""
+        """Return at once: rows in memory do not change."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class _Derived:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.rows.count
 
     def require_same(self) -> None:
@@ -164,7 +164,7 @@ class Chosen(_Derived):
 
     @property
     def count(self) -> int:
-        """How many rows stay."""
+        """Number of rows that stay."""
         return int(np.count_nonzero(self.stays))
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -344,7 +344,7 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.rows_in.count
 
     def scan(self, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -562,7 +562,7 @@ class Table:
         return replace(self, rows_in=Held(_take(self.rows_in, None)))
 
     def __reduce__(self) -> Any:
-        """Copy the table itself, and nothing of the file that it refers to."""
+        """Copy the rows, without any reference to the file that they are in."""
         held = self.hold()
         facts = held.kind, held.format, held.is_text, held.index_names, held.native_form
         return Table, (held.rows_in, *facts, held.released)
