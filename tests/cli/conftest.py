@@ -12,11 +12,14 @@ from tallyveil.budget.ledger import Ledger
 PROGRAM = str(Path(sys.executable).with_name("tallyveil"))
 
 
-def call(*words, check=None, **options):
-    """Run the program with its output piped; `check` is the exit code it must have."""
+def call(command, *words, check=None, **options):
+    """Run the program with its output piped; `check` is the exit code it must have.
+
+    `command` may be several words, with blanks between them.
+    """
     environment = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
     done = subprocess.run(
-        [PROGRAM, *map(str, words)],
+        [PROGRAM, *command.split(), *map(str, words)],
         capture_output=True,
         text=True,
         timeout=120,

@@ -47,71 +47,53 @@ def edit(folder, name, change):
     (folder / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
-def outside(folder):
-    def change(receipt):
-        receipt["columns"][0]["stages"][0]["file"] = "../elsewhere.json"
-
-    edit(folder, "receipt.json", change)
+def edit_receipt(change):
+    return lambda folder: edit(folder, "receipt.json", change)
 
 
-def smaller_range(folder):
-    text = (folder / "data.csv").read_text().splitlines()
-    text[1] = text[1].replace(text[1].split(",")[-2], "77")
-    (folder / "data.csv").write_text("\n".join(text) + "\n")
+def edit_data(change):
+    def forge(folder):
+        lines = (folder / "data.csv").read_text().splitlines()
+        (folder / "data.csv").write_text("\n".join(change(lines)) + "\n")
+
+    return forge
 
 
-def one_row_less(folder):
-    text = (folder / "data.csv").read_text().splitlines()
-    (folder / "data.csv").write_text("\n".join(text[:-1]) + "\n")
-
-
-def cheaper(folder):
-    edit(folder, "receipt.json", lambda receipt: receipt["statement"].update(epsilon_exact="1/2"))
-
-
-def cheaper_everywhere(folder):
-    def change(receipt):
-        for stage in receipt["columns"][0]["stages"]:
-            stage["epsilon"] = "1/4"
-
-    edit(folder, "receipt.json", change)
-
-
-def not_private(folder):
-    edit(folder, "receipt.json", lambda receipt: receipt.update(private=False))
+def cheaper_everywhere(receipt):
+    for stage in receipt["columns"][0]["stages"]:
+        stage["epsilon"] = "1/4"
 
 
 def other_mechanism(folder):
-    made = tv.certify_geometric(tv.Query.count(9), 2)
-    made.save(folder / "mechanism.json")
-    made.save_certificate(folder / "certificate.json")
+    mechanism = tv.certify_geometric(tv.Query.count(9), 2)
+    mechanism.save(folder / "mechanism.json")
+    mechanism.save_certificate(folder / "certificate.json")
 
 
-def one_weight(folder):
+def other_weight(folder):
     path = folder / "mechanism.json"
     text = path.read_text()
-    digit = next(at for at, letter in enumerate(text) if letter in "2468" and at > 900)
+    digit = next(place for place in range(900, len(text)) if text[place] in "2468")
     path.write_text(text[:digit] + "1" + text[digit + 1 :])
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     edit(folder, "receipt.json", lambda r: r["columns"][0]["stages"][-1].update(sha256=digest))
 
 
-def undescribed(folder):
-    edit(folder, "datapackage.json", lambda p: p["resources"][0].update(bytes=1))
-
-
+count_out_of_range = edit_data(lambda lines: [lines[0], "0,77,y", *lines[2:]])
 FORGERIES = {
     "files and checksums": lambda folder: (folder / "extra.txt").write_text("x"),
     "a file is missing": lambda folder: (folder / "certificate.json").unlink(),
-    "receipt": not_private,
-    "paths": outside,
+    "receipt": edit_receipt(lambda receipt: receipt.update(private=False)),
+    "paths": edit_receipt(lambda r: r["columns"][0]["stages"][0].update(file="../other.json")),
     "certificates": other_mechanism,
-    "weights": one_weight,
-    "budget": cheaper,
-    "budget of stages": cheaper_everywhere,
-    "published counts": smaller_range,
-    "rows": one_row_less,
-    "data description": undescribed,
+    "weights": other_weight,
+    "budget": edit_receipt(lambda r: r["statement"].update(epsilon_exact="1/2")),
+    "budget of stages": edit_receipt(cheaper_everywhere),
+    "published counts": count_out_of_range,
+    "rows": edit_data(lambda lines: lines[:-1]),
+    "data description": lambda folder: edit(
+        folder, "datapackage.json", lambda p: p["resources"][0].update(bytes=1)
+    ),
 }
 
 
@@ -133,7 +115,7 @@ def test_every_changed_byte_is_found(release, name):
 
 
 def test_a_forged_release_is_exit_code_1(tallyveil, release):
-    smaller_range(release)
+    count_out_of_range(release)
     reseal(release)
     done = tallyveil("check", release, check=1)
     assert "FAIL published counts" in done.stdout
@@ -152,19 +134,18 @@ def test_a_page_of_another_version_is_exit_code_3_and_never_passes(tallyveil, re
     assert "The page was written by another version" in " ".join(done.stdout.split())
     assert "This release checks" not in done.stdout
     assert "at most 2.72" in " ".join(done.stdout.split())
-    found = json.loads(tallyveil("check", release, "--json", check=3).stdout)
-    assert not found["ok"]
-    assert [one["check"] for one in found["checks"] if not one["ok"]] == ["page"]
-    smaller_range(release)
+    verdict = json.loads(tallyveil("check", release, "--json", check=3).stdout)
+    assert not verdict["ok"]
+    assert [check["check"] for check in verdict["checks"] if not check["ok"]] == ["page"]
+    count_out_of_range(release)
     reseal(release)
     tallyveil("check", release, check=1)
 
 
-def test_json_and_a_folder_that_is_none(tallyveil, release, tmp_path):
+def test_json_and_a_folder_that_is_none(tallyveil, release):
     verdict = json.loads(tallyveil("check", release, "--json", check=0).stdout)
     assert verdict["ok"]
     assert len(verdict["checks"]) == 9
-    assert "no release folder" in tallyveil("check", tmp_path / "none", check=1).stderr
     shutil.rmtree(release)
     release.mkdir()
     tallyveil("check", release, check=1)

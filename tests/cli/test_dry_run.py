@@ -8,17 +8,17 @@ from typer.testing import CliRunner
 
 from tallyveil.cli.app import app
 
-BASE = ("--count", "cases", "--upper", "12", "--epsilon", "1", "--keep", "all", "--dry-run")
+OPTIONS = "--count cases --upper 12 --epsilon 1 --keep all --dry-run"
+BASE = OPTIONS.split()
 
 
 def write_table(path, seed):
     """Three states of 20 counties, with counts that depend on the seed."""
-    rows = [
-        f"{s},{s}{at},{'ab'[at % 2]},{(seed * at + ord(s)) % 12}\n"
-        for s in "NSW"
-        for at in range(20)
-    ]
-    path.write_text("state,county,kind,cases\n" + "".join(rows))
+    lines = ["state,county,kind,cases"]
+    for state in "NSW":
+        for n in range(20):
+            lines.append(f"{state},{state}{n},{'ab'[n % 2]},{(seed * n + ord(state)) % 12}")
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 
@@ -42,11 +42,11 @@ def plan(*words):
     return json.loads(show(*words, "--json"))
 
 
-def public(found):
+def public(answer):
     """What a dry run says that was not drawn."""
-    before = [np.trim_zeros(column["histogram"]["before"]) for column in found["simulated"]]
-    refused = [known.get("refused") for known in found["methods"]]
-    return found["epsilon"], found["stages"], found["columns"], before, refused
+    before = [np.trim_zeros(column["histogram"]["before"]) for column in answer["simulated"]]
+    refused = [method.get("refused") for method in answer["methods"]]
+    return answer["epsilon"], answer["stages"], answer["columns"], before, refused
 
 
 @pytest.mark.parametrize(
@@ -65,42 +65,35 @@ def test_it_does_not_depend_on_any_count(tmp_path, words):
 
 def test_nobody_is_counted_for_microdata(tallyveil, tmp_path):
     words = ("--by", "age", "--bins", "age=0,18,65", "--epsilon", "1", "--dry-run")
-    found = []
-    for name, ages in {"a": [3, 40, 41], "b": [70] * 500}.items():
-        path = tmp_path / f"{name}.csv"
+    path, plans = tmp_path / "t.csv", []
+    for ages in ([3, 40, 41], [70] * 500):
         path.write_text("age\n" + "".join(f"{age}\n" for age in ages))
-        found.append(public(plan(path, *words)))
-    assert found[0] == found[1]
+        plans.append(public(plan(path, *words)))
+    assert plans[0] == plans[1]
     done = tallyveil("privatize", path, *words, "--where", "height > 3", check=1)
     assert "names a column that is not there" in done.stderr
-    done = tallyveil(
-        "privatize", path, *words, "--id-column", "id", "--contributions", "2", check=1
-    )
+    done = tallyveil("privatize --id-column id --contributions 2", path, *words, check=1)
     assert "No column named 'id'" in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (("--count", "case"), "No column named 'case'"),
-        (("--count", "county"), "has the type string"),
-        (("--hierarchy", "state,planet"), "No column named 'planet'"),
-        (("--categories", "N,S", "--by", "state"), "repeats the category"),
-        (("--ledger", "no.db", "--dataset", "x", "--out", "new"), "There is no ledger"),
-        (("--out", "."), "exists already"),
+        ("--count case", "No column named 'case'"),
+        ("--count county", "has the type string"),
+        ("--count cases --hierarchy state,planet", "No column named 'planet'"),
+        ("--count cases --categories N,S --by state", "repeats the category"),
+        ("--count cases --ledger no.db --dataset x --out new", "There is no ledger"),
+        ("--count cases --out .", "exists already"),
     ],
 )
-def test_it_refuses_what_a_release_would_refuse(tallyveil, table, words, told):
-    given = [*BASE]
-    if "--count" in words:
-        del given[:2]
-    done = tallyveil("privatize", table, *given, *words)
+def test_it_refuses_what_a_release_would_refuse(tallyveil, table, words, message):
+    words = f"privatize --upper 12 --epsilon 1 --keep all {words}"
+    done = tallyveil(f"{words} --dry-run", table, cwd=table.parent)
     assert done.returncode in (1, 2)
-    assert told in done.stderr
-    real = [word for word in (*given, *words) if word != "--dry-run"]
-    if "--out" not in words:
-        real += ["--out", table.parent / "release"]
-    refused = tallyveil("privatize", table, *real)
+    assert message in done.stderr
+    words += "" if "--out" in words else " --out new"
+    refused = tallyveil(words, table, cwd=table.parent)
     assert refused.returncode == done.returncode
     if "county" not in words:  # a release names the row, a dry run looks at none
         assert refused.stderr == done.stderr
@@ -110,9 +103,8 @@ def test_a_budget_that_does_not_suffice_is_found_and_not_touched(
     tallyveil, table, ledger, history, tmp_path
 ):
     words = ("--ledger", ledger, "--dataset", "cases")
-    given = [*BASE]
-    given[given.index("1")] = "5"
-    done = tallyveil("privatize", table, *given, *words, check=1)
+    dear = OPTIONS.replace("--epsilon 1", "--epsilon 5")
+    done = tallyveil(f"privatize {dear}", table, *words, check=1)
     assert "costs epsilon 5, but dataset 'cases' has 2 of 2 left" in done.stderr
     tallyveil("privatize", table, *BASE, *words, check=0)
     tallyveil("privatize", table, *BASE, *words, "--out", tmp_path / "new", check=0)
@@ -121,23 +113,17 @@ def test_a_budget_that_does_not_suffice_is_found_and_not_touched(
 
 
 def test_levels_of_a_hierarchy_are_planned_and_compared(table):
-    found = plan(table, *BASE, "--hierarchy", "state")
-    (column,) = found["columns"]
-    assert [(level["level"], level["sums"]) for level in column["levels"]] == [
-        ("total", 1),
-        ("state", 3),
-    ]
+    answer = plan(table, *BASE, "--hierarchy", "state")
+    (column,) = answer["columns"]
+    sums = [(level["level"], level["sums"]) for level in column["levels"]]
+    assert sums == [("total", 1), ("state", 3)]
     assert all(level["half_width"] > level["deviation"] > 0 for level in column["levels"])
-    assert sum(stage["epsilon"] for stage in found["stages"]) == pytest.approx(1, abs=1e-9)
-    assert [known["method"] for known in found["methods"]] == [
-        "preserve",
-        "geometric",
-        "fair",
-        "design",
-    ]
-    for known in found["methods"]:
-        assert known["epsilon"] == 1
-        names = [part["name"] for part in known["columns"][0]["sums"]]
+    assert sum(stage["epsilon"] for stage in answer["stages"]) == pytest.approx(1, abs=1e-9)
+    methods = answer["methods"]
+    assert [m["method"] for m in methods] == ["preserve", "geometric", "fair", "design"]
+    for method in methods:
+        assert method["epsilon"] == 1
+        names = [part["name"] for part in method["columns"][0]["sums"]]
         assert names == ["total", "state"]
     shown = show(table, *BASE, "--hierarchy", "state")
     assert "state: 3 sums, standard deviation" in shown
@@ -146,9 +132,9 @@ def test_levels_of_a_hierarchy_are_planned_and_compared(table):
 
 
 def test_margins_are_planned_and_compared(table):
-    found = plan(table, *BASE, "--margins", "state,kind")
-    assert [level["sums"] for level in found["columns"][0]["levels"]] == [3, 2]
-    names = [part["name"] for part in found["methods"][0]["columns"][0]["sums"]]
+    answer = plan(table, *BASE, "--margins", "state,kind")
+    assert [level["sums"] for level in answer["columns"][0]["levels"]] == [3, 2]
+    names = [part["name"] for part in answer["methods"][0]["columns"][0]["sums"]]
     assert names == ["total", "state", "kind"]
 
 
@@ -163,14 +149,12 @@ def test_figures_of_sums_stay_inside_the_range(table, words):
 
 
 def test_signed_counts_are_not_floored(table):
-    words = [*BASE]
-    del words[2:4]  # the upper bound
-    words += ["--method", "geometric", "--set", "method.signed=true"]
-    found = plan(table, *words)
-    accuracy = found["columns"][0]["accuracy"]
+    words = OPTIONS.replace("--upper 12", "--method geometric --set method.signed=true").split()
+    answer = plan(table, *words)
+    accuracy = answer["columns"][0]["accuracy"]
     assert accuracy["interval_low"][0] < 0
     assert set(accuracy["bias"]) == {0}
-    assert found["simulated"][0]["histogram"]["from"][0] < 0
+    assert answer["simulated"][0]["histogram"]["from"][0] < 0
     shown = show(table, *words)
     assert "counts of any sign" in shown
 
@@ -190,9 +174,9 @@ def test_without_a_file_or_with_rows_nothing_is_opened(tallyveil, tmp_path):
 def test_a_public_table_can_be_tried_instead(tallyveil, table, tmp_path):
     public_table = write_table(tmp_path / "last_year.csv", 7)
     like = ("--set", f"dry_run.like={public_table}")
-    found = plan(table, *BASE, *like)
+    answer = plan(table, *BASE, *like)
     counts = [int(line.split(",")[3]) for line in public_table.read_text().splitlines()[1:]]
-    before = found["simulated"][0]["histogram"]["before"]
+    before = answer["simulated"][0]["histogram"]["before"]
     assert before[0] == counts.count(0)
     assert sum(before) == 60
     shown = show(table, *BASE, *like)

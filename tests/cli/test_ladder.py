@@ -3,6 +3,8 @@ import json
 import shutil
 from fractions import Fraction
 
+import pytest
+
 import tallyveil as tv
 from tests.asking import privatize
 
@@ -16,33 +18,16 @@ def test_one_value(tallyveil):
     done = tallyveil(*words, check=0)
     assert "All levels together cost epsilon 2" in done.stdout
     assert "No ledger" in done.stderr
-    found = json.loads(tallyveil(*words, "--json", check=0).stdout)
-    assert len(found["released"]) == 3
-    assert all(0 <= value <= 40 for value in found["released"])
-    assert found["epsilons_exact"] == ["2", "1", "1/2"]
+    answer = json.loads(tallyveil(*words, "--json", check=0).stdout)
+    assert len(answer["released"]) == 3
+    assert all(0 <= value <= 40 for value in answer["released"])
+    assert answer["epsilons_exact"] == ["2", "1", "1/2"]
 
 
 def test_a_column_is_debited_once_and_written_whole(tallyveil, cases, ledger, history, tmp_path):
     folder = tmp_path / "levels"
-    tallyveil(
-        "ladder",
-        cases,
-        "--keep",
-        "all",
-        "--count",
-        "cases",
-        "--upper",
-        10,
-        "--epsilons",
-        "3/2,1/2",
-        "--out",
-        folder,
-        "--ledger",
-        ledger,
-        "--dataset",
-        "cases",
-        check=0,
-    )
+    words = "ladder --keep all --count cases --upper 10 --epsilons 3/2,1/2 --dataset cases"
+    tallyveil(words, cases, "--ledger", ledger, "--out", folder, check=0)
     assert [entry["epsilon_exact"] for entry in history()] == ["3/2"]
     levels = sorted(folder.iterdir())
     assert [path.name for path in levels] == ["level-1-epsilon-1.5", "level-2-epsilon-0.5"]
@@ -68,22 +53,10 @@ def test_a_column_is_debited_once_and_written_whole(tallyveil, cases, ledger, hi
 def test_a_level_takes_the_options_of_privatize(tallyveil, tmp_path):
     people = tmp_path / "people.csv"
     people.write_text("region,age\n" + "".join(f"{'ns'[i % 2]},{i % 90}\n" for i in range(200)))
-    words = ("--by", "region", "--categories", "s,n,nobody", "--set", "microdata.where=age >= 18")
+    words = "ladder --by region --categories s,n,nobody --upper 100 --epsilons 4,2"
+    keys = ("--set", "microdata.where=age >= 18", "--set", "unit.neighbours=replace_one")
     folder = tmp_path / "levels"
-    tallyveil(
-        "ladder",
-        people,
-        *words,
-        "--upper",
-        100,
-        "--epsilons",
-        "4,2",
-        "--set",
-        "unit.neighbours=replace_one",
-        "--out",
-        folder,
-        check=0,
-    )
+    tallyveil(words, people, *keys, "--out", folder, check=0)
     receipt = json.loads((folder / "level-2-epsilon-2" / "receipt.json").read_text())
     assert receipt["statement"]["epsilon"] == 4.0
     assert receipt["level"] == 2
@@ -105,41 +78,27 @@ def test_levels_that_do_not_belong_together_are_found(tallyveil, tmp_path):
 
 def test_the_true_count_stays_out_of_the_ledger(tallyveil, ledger, history):
     for words in (("--value", 4242), ("--value=4242",)):
-        tallyveil(
-            "ladder",
-            *words,
-            "--upper",
-            50,
-            "--epsilons",
-            "1,0.5",
-            "--ledger",
-            ledger,
-            "--dataset",
-            "cases",
-            check=0,
-        )
+        options = "ladder --upper 50 --epsilons 1,0.5 --dataset cases"
+        tallyveil(options, *words, "--ledger", ledger, check=0)
     assert len(history()) == 2
     assert "4242" not in json.dumps(history())
 
 
-def test_bad_requests(tallyveil, cases, tmp_path):
-    value = ("--value", 3, "--upper", 9)
-    column = (cases, "--keep", "all", "--count", "cases", "--upper", 9, "--epsilons", "1")
-    for words, said, code in (
-        ((*value, "--epsilons", "1,2"), "strictly decreasing", 2),
-        ((*value, "--epsilons", "1,x"), "finite number", 2),
-        (("--upper", 9, "--epsilons", "1"), "either a FILE or --value", 2),
-        ((*value, "--epsilons", "1", "--ledger", "x.db"), "belong together", 2),
-        (("--value", -3, "--upper", 9, "--epsilons", "1"), "0 or more", 2),
-        ((*value, "--epsilons", "1", "--keep", "x"), "does not go with --value", 2),
-        (column, "the folder with --out", 2),
-        (
-            (cases, "--count", "nothing", "--upper", 9, "--epsilons", "1", "--out", tmp_path / "x"),
-            "No column named 'nothing'",
-            1,
-        ),
-        ((*column, "--out", tmp_path), "exist", 1),
-    ):
-        done = tallyveil("ladder", *words, check=code)
-        assert said in done.stderr
-        assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("words", "message", "code"),
+    [
+        ("--value 3 --upper 9 --epsilons 1,2", "strictly decreasing", 2),
+        ("--value 3 --upper 9 --epsilons 1,x", "finite number", 2),
+        ("--upper 9 --epsilons 1", "either a FILE or --value", 2),
+        ("--value 3 --upper 9 --epsilons 1 --ledger x.db", "belong together", 2),
+        ("--value -3 --upper 9 --epsilons 1", "0 or more", 2),
+        ("--value 3 --upper 9 --epsilons 1 --keep x", "does not go with --value", 2),
+        ("cases.csv --keep all --count cases --upper 9 --epsilons 1", "folder with --out", 2),
+        ("cases.csv --count x --upper 9 --epsilons 1 --out new", "No column named 'x'", 1),
+        ("cases.csv --keep all --count cases --upper 9 --epsilons 1 --out .", "exist", 1),
+    ],
+)
+def test_bad_requests(tallyveil, cases, words, message, code):
+    done = tallyveil("ladder", *words.split(), cwd=cases.parent, check=code)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

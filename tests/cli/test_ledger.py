@@ -30,10 +30,8 @@ def test_a_plan_asks_for_one_kind_of_amount(tallyveil, tmp_path):
     book = ("--ledger", tmp_path / "budget.db", "--dataset", "cases")
     total = ("--epsilon", "2", "--delta", "1e-6")
     tallyveil("ledger", "init", *book, *total, "--accounting", "exact", check=0)
-    tallyveil("ledger", "plan", *book, check=2)
-    tallyveil("ledger", "plan", *book, "--stages", 2, "--epsilons", "1,1", check=2)
-    tallyveil("ledger", "plan", *book, "--epsilons", "0.1x1000000", check=2)
-    tallyveil("ledger", "plan", *book, "--stages", 0, check=2)
+    for words in ("", "--stages 2 --epsilons 1,1", "--epsilons 0.1x1000000", "--stages 0"):
+        tallyveil(f"ledger plan {words}", *book, check=2)
     tallyveil("ledger", "plan", *book, "--epsilons", "0.1x12,0.5", check=0)
     shown = tallyveil("ledger", "show", "--ledger", tmp_path / "budget.db", check=0).stdout
     assert "exact" in shown
@@ -54,6 +52,6 @@ def test_free_places_and_found_debits_are_said(tallyveil, cases, tmp_path):
     (account,) = json.loads(tallyveil("ledger", "show", *place, "--json", check=0).stdout)
     assert (account["planned_places"], account["free_places"]) == (4, ["1/10", "1/10", "1/2"])
     verify = ("ledger", "verify", *place, "--release", folder)
-    found = tallyveil(*verify, check=0).stdout
-    assert "Found: entry 3 of 'cases' is the debit of this release." in " ".join(found.split())
+    text = tallyveil(*verify, check=0).stdout
+    assert "Found: entry 3 of 'cases' is the debit of this release." in " ".join(text.split())
     assert json.loads(tallyveil(*verify, "--json", check=0).stdout)["entry"] == 3

@@ -76,7 +76,7 @@ def test_lists_from_files(tmp_path):
     plain.write_text("region\nn\n\ns\n")
     assert public_categories(plain, ["region"]) == (("n",), ("s",))
     table = tmp_path / "list.csv"
-    table.write_text("sex,region,x\nf,n,1\nm,s,2\n")
+    table.write_text("\ufeffsex,region,x\nf,n,1\nm,s,2\n")
     assert public_categories(str(table), ["region", "sex"]) == (("n", "f"), ("s", "m"))
     assert public_categories(str(table), ["sex"]) == (("f",), ("m",))
     with pytest.raises(ArgumentError, match="be a file that exists"):
@@ -137,11 +137,8 @@ def test_one_person_more_or_less_moves_one_cell_by_one(people):
 def test_rows_of_several_batches_are_counted_and_numbered():
     rows = BATCH_ROWS + 2
     table = read_table(pd.DataFrame({"x": ["a", "b"] * (rows // 2)}))
-    assert count_rows(table, ["x"], [("b",), ("c",), ("a",)], ()).tolist() == [
-        rows // 2,
-        0,
-        rows // 2,
-    ]
+    counts = count_rows(table, ["x"], [("b",), ("c",), ("a",)], ())
+    assert counts.tolist() == [rows // 2, 0, rows // 2]
     late = read_table(pd.DataFrame({"x": ["a"] * (rows - 1) + ["secret"]}))
     with pytest.raises(TableError, match=f"Row {rows} has a category") as caught:
         count_rows(late, ["x"], [("a",)], ())
@@ -181,34 +178,7 @@ def test_labels_compare_as_their_text(library, name):
     codes = table.codes("x")
     assert sorted(codes.labels) == sorted(set(labels))
     assert [codes.labels[code] for code in codes.codes] == labels
-    normal = list(map(normal_label, labels))
-    listed = [(label,) for label in dict.fromkeys(reversed(normal))]
-    expected = [normal.count(label) for (label,) in listed]
-    assert count_rows(table, ["x"], listed, ()).tolist() == expected
     assert sorted_order(table, ["x"]).tolist() == sort_plainly([labels])
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        pd.Series(["b", "a", None, "b"], dtype="category").cat.add_categories(["1", "ghost"]),
-        pd.Series([1.5, np.nan, 1.5, 2.0]),
-        pd.Series([1, None, 1, 2], dtype="Int64"),
-        pd.Series([1, 1.0, True, "1", None, np.nan], dtype=object),
-        pd.Series(["b", None, ""], dtype="string"),
-        pd.Series(["2026-01-01", None], dtype="datetime64[ns]"),
-        pd.Series([0.5, None], dtype="double[pyarrow]"),
-    ],
-    ids=lambda column: str(column.dtype),
-)
-def test_labels_of_pandas_types(column):
-    gone = zip(column, column.isna(), strict=True)
-    expected = ["" if is_gone else normal_label(str(value)) for value, is_gone in gone]
-    index = pd.Index(column, name="x")
-    for frame in (column.to_frame("x"), pd.DataFrame({"n": range(len(column))}, index=index)):
-        table = read_table(frame)
-        assert list(map(normal_label, table.labels("x"))) == expected
-        assert set(table.codes("x").labels) == set(table.labels("x"))
 
 
 def sort_plainly(columns, first=None):
@@ -318,19 +288,12 @@ def test_one_code_in_every_spelling_is_one_category(name, listed):
     assert list(rel.table["code"].to_numpy()) == given
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        pd.DataFrame({"ill": [True, False, False]}),
-        pl.DataFrame({"ill": [True, False, False]}),
-        pa.table({"ill": [True, False, False]}),
-        pd.DataFrame({"ill": ["true", "FALSE", "False"]}),
-    ],
-    ids=["pandas", "polars", "arrow", "text"],
-)
+@pytest.mark.parametrize("flags", [[True, False, False], ["true", "FALSE", "False"]])
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("listed", [[False, True], ["False", "True"], "False,True"])
-def test_true_and_false_keep_their_labels(flags, listed):
-    rel = privatize(flags, by="ill", categories=listed, upper=9, epsilon=60)
+def test_true_and_false_keep_their_labels(flags, library, listed):
+    table = LIBRARIES[library]({"ill": flags})
+    rel = privatize(table, by="ill", categories=listed, upper=9, epsilon=60)
     assert [str(value) for value in rel.table["ill"].to_numpy()] == ["False", "True"]
     assert rel.published["count"].counts.tolist() == [2, 1]
 
@@ -345,10 +308,9 @@ def test_codes_with_zeros_and_ones_stay_apart():
 
 
 def test_rows_are_not_counted_into_a_column_that_is_there():
+    people = pd.DataFrame({"count": ["a"]})
     with pytest.raises(ArgumentError, match="not name a column 'count'"):
-        privatize(
-            pd.DataFrame({"count": ["a"]}), by="count", categories=["a", "b"], upper=9, epsilon=1
-        )
+        privatize(people, by="count", categories=["a", "b"], upper=9, epsilon=1)
 
 
 def test_everything_else_has_a_cell_of_its_own(build):

@@ -129,16 +129,3 @@ def test_released_tables_can_be_pickled(source):
     again = pickle.loads(pickle.dumps(released))
     assert type(again.native()) is type(released.native())
     assert again.to_bytes() == released.to_bytes()
-
-
-def test_compact_counts_leave_as_the_types_of_the_table(build):
-    table = read_table(build({"area": ["a", "b"], "cases": [1, 2]}))
-    wide, small = np.array([200, 0]), np.array([200, 0], dtype=np.uint8)
-    for build_table in (
-        lambda counts: table.build_released({"cases": counts}, table.names),
-        lambda counts: table.build_grouped((), [(), ()], {"cases": counts}),
-    ):
-        expected, found = build_table(wide), build_table(small)
-        assert found.type_of("cases") == expected.type_of("cases")
-        assert found.to_bytes() == expected.to_bytes()
-        assert str(found.native()) == str(expected.native())

@@ -1,6 +1,5 @@
 """The files people have: they come in, are released in the one form, and check."""
 
-import csv
 import datetime
 import gzip
 import io
@@ -130,18 +129,13 @@ def test_a_sheet_that_is_not_plainly_a_table_is_asked_about(tmp_path, name):
         release(make_book(tmp_path / "cases.xlsx", rows, changes))
 
 
+HIDE = {"hidden": True}
 HIDDEN = {
     "A3:A4 of the sheet are merged": lambda sheet, _: sheet.merge_range("A3:A4", "x"),
-    "Row 7 of the sheet is hidden": lambda sheet, _: sheet.set_row(6, None, None, {"hidden": True}),
-    "Column B of the sheet is hidden": lambda sheet, _: sheet.set_column(
-        "B:B", None, None, {"hidden": True}
-    ),
-    "Row 4 of column 'cases' holds an Excel error": lambda sheet, _: sheet.write_formula(
-        "B5", "=NA()", None, "#N/A"
-    ),
-    "several sheets: 'Cases 2026', 'Notes' .hidden.": lambda _, book: book.add_worksheet(
-        "Notes"
-    ).hide(),
+    "Row 7 of the sheet is hidden": lambda sheet, _: sheet.set_row(6, None, None, HIDE),
+    "Column B of the sheet is hidden": lambda sheet, _: sheet.set_column("B:B", None, None, HIDE),
+    "cases' holds an Excel error": lambda s, _: s.write_formula("B5", "=NA()", None, "#N/A"),
+    "sheets: 'Cases 2026', 'Notes' .hidden.": lambda _, book: book.add_worksheet("Notes").hide(),
 }
 
 
@@ -277,17 +271,6 @@ def test_missing_codes_of_other_engines_and_of_microdata(tmp_path):
         release(frame, na_values=["", "1.0", "3"])
     with pytest.raises(UsageError, match=r"'source.na_values' is for tables of counts"):
         release(frame, count=None, keep=None, by="county", categories=["a"], na_values="*")
-
-
-def test_a_file_of_categories_from_a_spreadsheet(tmp_path):
-    people = tmp_path / "people.csv"
-    people.write_text("sex,age\nf,1\nm,2\nf,2\n")
-    listed = tmp_path / "list.csv"
-    listed.write_bytes(b"\xef\xbb\xbfsex,age\nf,1\nf,2\nm,1\nm,2\n")
-    made = privatize(people, by=["sex", "age"], categories=str(listed), upper=9, epsilon=50)
-    assert made.table.column("count").to_pylist() == [1, 1, 0, 1]
-    reader = csv.reader(io.StringIO(made.files["data.csv"].decode()))
-    assert next(reader) == ["sex", "age", "count"]
 
 
 @pytest.mark.parametrize("content", [TEXT.encode(), gzip.compress(TEXT.encode())])

@@ -146,13 +146,8 @@ def test_an_index_is_written_and_checked(tmp_path):
 
 def test_column_types_in_words():
     table = read_table(pa.table({"i": [1], "f": [0.5], "b": [True], "s": ["x"], "l": [[1]]}))
-    assert [table.type_of(name) for name in table.names] == [
-        "integer",
-        "number",
-        "boolean",
-        "string",
-        "any",
-    ]
+    types = [table.type_of(name) for name in table.names]
+    assert types == ["integer", "number", "boolean", "string", "any"]
 
 
 def test_unknown_arguments_are_refused_before_the_table_is_read():

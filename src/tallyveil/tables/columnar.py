@@ -17,7 +17,7 @@ from tallyveil.untrusted import SMALL, UNLIKELY
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FeatherRows", "ParquetRows", "count_rows"]
+__all__ = ["FeatherRows", "ParquetRows"]
 
 UNPACKED_LEAST, UNPACKED_EACH = 300 << 20, 20
 """Bytes that a file may take in memory at once, and how many more for each of its bytes."""
@@ -141,18 +141,6 @@ class FeatherRows(_FileRows):
                     part = batch.slice(start, BATCH_ROWS)
                     _require_short_batch(part)
                     yield part
-
-
-def count_rows(path: Path) -> int:
-    """Return the number of rows that a Parquet file states; 0 if it cannot be read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            return int(file.metadata.num_rows)
-    except (pa.ArrowException, OSError):
-        return 0
 
 
 def _identify(path: Path) -> FileIdentity:

@@ -99,9 +99,9 @@ class Condition:
 
 
 class RowChooser:
-    """Finds the rows that meet all conditions, batch by batch.
+    """A search for the rows that meet all conditions, batch by batch.
 
-    What a column holds is known after the last batch: `require_types` is asked then.
+    The types of columns are complete after the last batch: call `require_types` then.
     """
 
     def __init__(self, conditions: Sequence[Condition]) -> None:

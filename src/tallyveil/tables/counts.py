@@ -57,7 +57,7 @@ HINTS = {
     "no value": " If it is public which counts are missing, declare the code with "
     "'source.na_values'.",
 }
-"""What would work, by what a row holds."""
+"""Advice, by what a row holds."""
 
 
 class RowError(TableError):
@@ -68,7 +68,7 @@ class RowError(TableError):
         super().__init__(self.describe(f"Row {row}"))
 
     def describe(self, which: str) -> str:
-        """Say what is wrong with some row."""
+        """Describe the error of a row."""
         return (
             f"{which} of count column {self.column!r} has {self.what}; counts must be whole "
             f"numbers of at least 0.{HINTS.get(self.what, '')}"
@@ -99,18 +99,18 @@ class ColumnCounts:
         return ColumnCounts(cut.values, max(cut.above, self.above))
 
     def keep_only(self, rows: Mask) -> ColumnCounts:
-        """The same with a count of 0 in all other rows."""
+        """Return the counts, with 0 in all other rows."""
         return ColumnCounts(freeze(self.values * rows), self.above)
 
     def cut(self, bounds: CountArray) -> ColumnCounts:
-        """The same with no count above its row's own bound."""
+        """Return the counts, each top-coded at the bound of its row."""
         values = np.minimum(self.values, bounds).astype(self.values.dtype)
         beyond = int(np.count_nonzero(self.values > bounds))
         return ColumnCounts(freeze(values), max(self.above, beyond))
 
 
 def clip_counts(counts: Integers, upper: int) -> ColumnCounts:
-    """Cut counts that are whole numbers already to 0..upper.
+    """Top-code counts at `upper`, in the smallest type that holds it.
 
     >>> clip_counts(np.array([3, 300]), 9).values.tolist()
     [3, 9]
@@ -120,7 +120,7 @@ def clip_counts(counts: Integers, upper: int) -> ColumnCounts:
 
 
 def read_counts(table: Table, name: str, upper: int) -> ColumnCounts:
-    """Read a column of counts, cut to 0..upper, in batches.
+    """Read a column of counts, top-coded at `upper`, in batches.
 
     Takes O(rows) time, one compact array and one batch of memory. A row without a count raises a
     `RowError` that numbers it in the whole table.
@@ -158,9 +158,11 @@ def convert_column(column: Any, name: str, options: Source) -> Integers:
 
     kind = column.type
     if pa.types.is_string(kind):
-        is_short = (pc.max(pc.binary_length(column)).as_py() or 0) <= SAFE_DIGITS
-        if is_short and not column.null_count and pc.all(pc.ascii_is_decimal(column)).as_py():
+        if _is_digits(column):
             return view_numbers(column.cast(pa.int64()))
+        trimmed = pc.replace_substring_regex(pc.utf8_trim_whitespace(column), r"\.0*$", "")
+        if not options.marks_numbers and _is_digits(trimmed):
+            return view_numbers(trimmed.cast(pa.int64()))
         cells = fill_empty(column).to_pylist()
         if options.marks_numbers:
             cells = [plain_number(cell, options) for cell in cells]
@@ -178,6 +180,14 @@ def convert_column(column: Any, name: str, options: Source) -> Integers:
         missing = view_numbers(column.is_null().cast(pa.uint8())).view(bool)
         column = column.fill_null(0)
     return convert_numbers(view_numbers(column), name, missing)
+
+
+def _is_digits(texts: Any) -> bool:
+    """Return whether every text is a number of few digits and nothing else."""
+    import pyarrow.compute as pc
+
+    is_short = (pc.max(pc.binary_length(texts)).as_py() or 0) <= SAFE_DIGITS
+    return is_short and not texts.null_count and bool(pc.all(pc.ascii_is_decimal(texts)).as_py())
 
 
 def plain_number(cell: str, options: Source) -> str:
@@ -221,14 +231,8 @@ def convert_text(values: Sequence[str], column: str) -> Integers:
     >>> convert_text(["3", " 0 ", "12.0"], "cases").tolist()
     [3, 0, 12]
     """
-    cells = list(map(str.strip, values))
-    joined = "".join(cells)
-    if joined.isascii() and joined.isdigit() and all(cells):
-        if max(map(len, cells)) <= SAFE_DIGITS:
-            return np.fromiter(map(int, cells), np.int64, len(cells))
-        return np.fromiter(map(_read_digits, cells), np.int64, len(cells))
-    counts = np.empty(len(cells), dtype=np.int64)
-    for row, cell in enumerate(cells):
+    counts = np.empty(len(values), dtype=np.int64)
+    for row, cell in enumerate(map(str.strip, values)):
         head, _, tail = cell.partition(".")
         if not (head.isascii() and head.isdigit() and not tail.strip("0")):
             raise RowError(column, row + 1, _describe_text(cell))

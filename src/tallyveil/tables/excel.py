@@ -68,7 +68,7 @@ def read_excel(source: Path | bytes, options: Source) -> Table:
         sheets = _list_sheets(parts)
         name = _choose_sheet(sheets, options.sheet_name)
         scan = _Scan()
-        scan.read(parts, sheets[name][1])
+        _parse(parts, sheets[name][1], scan.read_tag)
         if not scan.filled:
             raise TableError("The table is empty: the sheet holds no header and no rows.")
         if scan.last_row * scan.last_column > EMPTY_LEAST + EMPTY_EACH * scan.filled:
@@ -192,9 +192,7 @@ def _read_pieces(parts: zipfile.ZipFile, name: str) -> Iterator[bytes]:
             yield piece
 
 
-def _parse(
-    parts: zipfile.ZipFile, name: str, start: Any, end: Any = None, text: Any = None
-) -> None:
+def _parse(parts: zipfile.ZipFile, name: str, start: Any) -> None:
     """Read the tags of a part; one with a document type is damaged."""
     parser = expat.ParserCreate(namespace_separator=" ")
 
@@ -203,9 +201,6 @@ def _parse(
 
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = lambda tag, facts: start(tag.rpartition(" ")[2], facts)
-    if end is not None:
-        parser.EndElementHandler = lambda tag: end(tag.rpartition(" ")[2])
-    parser.CharacterDataHandler = text
     for piece in _read_pieces(parts, name):
         parser.Parse(piece)
     parser.Parse(b"", True)
@@ -265,11 +260,8 @@ class _Scan:
     row: int = 0
     column: int = 0
 
-    def read(self, parts: zipfile.ZipFile, name: str) -> None:
-        """Read every tag; rows and cells must be in order, inside a sheet's bounds."""
-        _parse(parts, name, self._start)
-
-    def _start(self, tag: str, facts: dict[str, str]) -> None:
+    def read_tag(self, tag: str, facts: dict[str, str]) -> None:
+        """Read a tag; rows and cells must be in order, inside a sheet's bounds."""
         if tag == "c":
             self._read_cell(facts)
         elif tag == "row":

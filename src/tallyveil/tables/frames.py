@@ -11,15 +11,15 @@ import numpy as np
 from tallyveil.errors import TableError
 from tallyveil.tables.table import (
     ArrowNative,
-    FrameNative,
     Held,
+    Native,
     Table,
     encode_name,
     plain_type,
     read_signed,
 )
 
-__all__ = ["rename_array", "wrap"]
+__all__ = ["convert_columns", "rename_array", "wrap"]
 
 ARRAY = "count"
 """The column that an array of counts is."""
@@ -52,7 +52,7 @@ def _wrap_arrow(table: Any) -> Table:
 
 
 @dataclass(frozen=True, eq=False)
-class PandasNative(FrameNative):
+class PandasNative(Native):
     """How columns of text, numbers and codes become a data frame.
 
     `labels` are the columns as the frame names them; `index` are the names of its levels.
@@ -124,7 +124,7 @@ def _wrap_pandas(frame: Any) -> Table:
                 levels[name] = column.dtype.categories
     labels = dict(zip(names, frame.columns, strict=True))
     native = PandasNative(dtypes, _convert_levels(levels), labels, tuple(index))
-    table = _convert(every, series, "pandas", native)
+    table = convert_columns(every, series, "pandas", native)
     return replace(table, index_names=tuple(name for name, _ in index))
 
 
@@ -134,7 +134,7 @@ def _convert_levels(levels: Mapping[str, Any]) -> dict[str, Any]:
     return {name: a.cast(plain_type(a.type)) for name, a in arrays.items() if a is not None}
 
 
-class PolarsNative(FrameNative):
+class PolarsNative(Native):
     """How columns become a Polars frame."""
 
     def build(self, table: Table) -> Any:
@@ -164,10 +164,12 @@ def _wrap_polars(frame: Any) -> Table:
             levels[name] = dtype.categories.to_list()
     series = [frame.get_column(name) for name in frame.columns]
     native = PolarsNative(dtypes, _convert_levels(levels))
-    return _convert(frame.columns, series, "polars", native)
+    return convert_columns(frame.columns, series, "polars", native)
 
 
-def _convert(names: Sequence[str], series: Sequence[Any], kind: str, native: Any) -> Table:
+def convert_columns(
+    names: Sequence[str], series: Sequence[Any], kind: str, native: Native
+) -> Table:
     """Convert columns to Arrow; one of several types becomes text, and cannot be published."""
     import pyarrow as pa
 
@@ -225,13 +227,13 @@ def _to_text(column: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayNative:
+class ArrayNative(Native):
     """The kind of array, list or series that came in, and a series' name.
 
     The labels of a series are not kept: only a data frame can declare its index public.
     """
 
-    kind: type
+    kind: type = np.ndarray
     name: Any = None
 
     def build(self, table: Table) -> Any:
@@ -272,10 +274,10 @@ def _wrap_array(source: Any) -> Table:
         raise TableError("The array has masked values, and a count is needed in every row.")
     kind = type(source)
     if kind.__name__ == "Series" and kind.__module__.startswith(("pandas.", "polars.")):
-        native = ArrayNative(kind, source.name)
+        native = ArrayNative(kind=kind, name=source.name)
     else:
-        native = ArrayNative(kind if kind in (list, tuple) else np.ndarray)
-    return _convert([ARRAY], [values], "array", native)
+        native = ArrayNative(kind=kind if kind in (list, tuple) else np.ndarray)
+    return convert_columns([ARRAY], [values], "array", native)
 
 
 def rename_array(table: Table, name: str) -> Table:

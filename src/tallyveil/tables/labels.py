@@ -162,7 +162,7 @@ def encode_column(column: pa.ChunkedArray) -> Codes:
 
 
 def write_texts(column: Any) -> Any:
-    """Write a column as text, as a CSV file holds it; no value stays without one."""
+    """Write a column as text, as a CSV file holds it; a missing value stays missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -12,6 +12,7 @@ import math
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -132,7 +133,7 @@ def normal_category(label: Label) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Finds the place of every row's category, column by column.
+    """A public list of categories, prepared to find the places of rows column by column.
 
     For each column its labels have codes, and `beginnings` are the public categories up to it: the
     number of one up to the column before, times the number of labels, plus the code. Complete ones
@@ -275,16 +276,10 @@ def _list_categories(values: Any) -> list[Any]:
     """List values in their public order: rows are published in it."""
     if isinstance(values, str):
         return [part.strip() for part in values.split(",")]
-    if isinstance(values, (bytes, set, frozenset)) or not hasattr(type(values), "__iter__"):
-        raise _not_a_list(values)
-    try:
-        return list(values)
-    except TypeError:  # an array without dimensions
-        raise _not_a_list(values) from None
-
-
-def _not_a_list(values: Any) -> ArgumentError:
-    return ArgumentError("categories", "be a list, in public order", got=describe_kind(values))
+    with suppress(TypeError):  # no list, or an array without dimensions
+        if not isinstance(values, (bytes, set, frozenset)):
+            return list(values)
+    raise ArgumentError("categories", "be a list, in public order", got=describe_kind(values))
 
 
 def find_category(categories: Sequence[Label], label: str) -> int:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tallyveil.errors import TableError
-from tallyveil.tables.columnar import ParquetRows, count_rows
+from tallyveil.tables.columnar import ParquetRows
 from tallyveil.tables.read import PARQUET_ENDINGS, TEXT_ENDINGS, read_table
 from tallyveil.tables.source import Source
 from tallyveil.tables.table import FileIdentity, Table, plain_type
@@ -64,8 +65,12 @@ def require_likely_rows(path: Path) -> None:
     most = max(ROWS_READ, size // BYTES_READ) + max(0, size - SMALL)
     if packing and ending in TEXT_ENDINGS:
         count_packed(path, packing, Room(64 * most, most))
-    elif ending in PARQUET_ENDINGS and count_rows(path) > most:
-        raise UnpackedError
+    elif ending in PARQUET_ENDINGS:
+        rows = 0
+        with suppress(TableError):  # a file that cannot be read is refused by its reader
+            rows = ParquetRows.open(path, is_ours=True).count
+        if rows > most:
+            raise UnpackedError
 
 
 def reopen_released(path: Path) -> Any:

@@ -74,12 +74,12 @@ class Source(Struct, frozen=True):
 
     @property
     def marks_numbers(self) -> bool:
-        """Whether numbers are written with separators of thousands or another decimal point."""
+        """True if numbers are written with separators of thousands or another decimal point."""
         return self.thousands is not None or self.decimal != "."
 
     @property
     def writes_numbers(self) -> bool:
-        """Whether numbers or missing counts are not written as programs write them."""
+        """True if numbers or missing counts are not written as programs write them."""
         return self.marks_numbers or bool(self.na_values)
 
     def require_unused(self, names: Sequence[str], what: str) -> None:

@@ -7,11 +7,15 @@ declared them public.
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tallyveil.errors import MissingExtraError, TableError
-from tallyveil.tables.table import Held, Table
+from tallyveil.tables.frames import convert_columns
+from tallyveil.tables.table import ArrowNative, Table
 from tallyveil.untrusted import UNLIKELY, read_file
 
 __all__ = ["read_statistics"]
@@ -35,8 +39,6 @@ def read_statistics(path: Path, ending: str) -> Table:
 
     Text counts by the room that it takes in a row.
     """
-    import pyarrow as pa
-
     try:
         import pyreadstat as library
     except ImportError as missing:
@@ -57,18 +59,10 @@ def read_statistics(path: Path, ending: str) -> Table:
         raise TableError(
             f"{UNLIKELY} If that is right, save it without compression, or as CSV, first."
         )
-    arrays, unreadable = [], {}
-    for name, column in columns.items():
-        try:
-            arrays.append(pa.array(column, from_pandas=True))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            arrays.append(pa.nulls(rows))
-            unreadable[name] = (
-                f"The column {name!r} holds values of several types. Convert it first."
-            )
-    table = pa.Table.from_arrays(arrays, names=list(columns))
     kind = "sav" if ending == ".zsav" else ending.removeprefix(".")
-    return Table(Held(table), kind, is_text=True, unreadable=unreadable)
+    series = [np.asarray(column, dtype=object) for column in columns.values()]
+    table = convert_columns(list(columns), series, kind, ArrowNative())
+    return replace(table, is_text=True)
 
 
 def _find_longest_note(path: Path) -> int:

@@ -54,7 +54,7 @@ def find_totals(table: Table, names: Sequence[str]) -> dict[str, tuple[str | Non
 
 
 class _Search:
-    """Looks for a total among labels that come batch by batch, and counts levels of nested ones."""
+    """A search for a total and for nested levels among labels that come batch by batch."""
 
     def __init__(self) -> None:
         self.total: str | None = None
@@ -63,7 +63,7 @@ class _Search:
         self.labels = 0
 
     def add(self, column: Any) -> None:
-        """Look at the labels of a batch."""
+        """Search the labels of a batch."""
         import pyarrow.compute as pc
 
         labels = pc.unique(fill_empty(column))

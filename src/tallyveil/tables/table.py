@@ -37,36 +37,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH_ROWS",
-    "TABLE_KINDS",
     "CountArray",
     "FileIdentity",
-    "FrameNative",
     "Held",
+    "Native",
     "Order",
     "Rows",
     "Table",
     "encode_name",
-    "make_counts",
     "plain_type",
     "read_signed",
 ]
-
-TABLE_KINDS = (
-    "csv",
-    "tsv",
-    "parquet",
-    "arrow",
-    "xlsx",
-    "dta",
-    "sav",
-    "xpt",
-    "sas7bdat",
-    "database",
-    "pandas",
-    "polars",
-    "array",
-)
-"""What a table can be."""
 
 BATCH_ROWS = 65_536
 """Most rows of a batch; batches of a text file have a size in bytes instead."""
@@ -90,7 +71,7 @@ class Rows(Protocol):
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some columns batch by batch, in the order of the rows."""
@@ -101,20 +82,20 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class FileIdentity:
-    """Which file lies at a path, and when it was changed last."""
+    """The file at a path, and when it was changed last."""
 
     path: Path
     facts: tuple[int, ...]
 
     @classmethod
     def of(cls, path: Path) -> FileIdentity:
-        """The file that lies there now."""
+        """Identify the file at a path."""
         facts = os.stat(path)
         times = facts.st_mtime_ns, facts.st_ctime_ns
         return cls(path, (facts.st_dev, facts.st_ino, facts.st_size, *times))
 
     def require_same(self) -> None:
-        """Raise a `TableError` if another file lies there now, or if it was written to."""
+        """Raise a `TableError` if the file was replaced or written to."""
         try:
             same = FileIdentity.of(self.path) == self
         except OSError:
@@ -142,7 +123,7 @@ class Held:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.table.num_rows)
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -151,7 +132,7 @@ class Held:
             yield make_plain(batch)
 
     def require_same(self) -> None:
-        """Rows in memory do not change."""
+        """Return at once: rows in memory do not change."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +143,7 @@ class _Derived:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.rows.count
 
     def require_same(self) -> None:
@@ -183,7 +164,7 @@ class Chosen(_Derived):
 
     @property
     def count(self) -> int:
-        """How many rows stay."""
+        """Number of rows that stay."""
         return int(np.count_nonzero(self.stays))
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -255,25 +236,19 @@ class Typed(_Derived):
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-class Native(Protocol):
-    """How a published table becomes what came in again; holds no row."""
-
-    def build(self, table: Table) -> Any:
-        """Build the frame, array or Arrow table."""
-
-    def narrow(self, table: Table) -> Self:
-        """Forget what the published table does not have, such as unused categories."""
-
-    def forget(self) -> Self:
-        """Forget every column: those of the published table come from a public list."""
-
-
 @dataclass(frozen=True, eq=False)
-class FrameNative:
-    """Types of columns, and the values of ordered categories in their order; holds no row."""
+class Native:
+    """How a published table becomes what came in again; holds no row.
+
+    These are the types of columns, and the values of ordered categories in their order.
+    """
 
     types: Mapping[str, Any] = field(default_factory=dict)
     levels: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self, table: Table) -> Any:
+        """Build the frame, array or Arrow table."""
+        raise NotImplementedError
 
     def narrow(self, table: Table) -> Self:
         """Keep the types of published labels, and the categories that occur."""
@@ -289,11 +264,11 @@ class FrameNative:
         return replace(self, types=types, levels=levels)
 
     def forget(self) -> Self:
-        """Keep no type."""
+        """Forget every column: the columns of the published table come from a public list."""
         return type(self)()
 
 
-class ArrowNative(FrameNative):
+class ArrowNative(Native):
     """A pyarrow table: files give one too, with whole and other numbers as numbers."""
 
     def build(self, table: Table) -> Any:
@@ -369,7 +344,7 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.rows_in.count
 
     def scan(self, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -440,7 +415,7 @@ class Table:
     def list_types(self) -> dict[str, str]:
         """List the type of every column except the index, in one pass over the rows."""
         if self.is_text:
-            self.measure([name for name in self.readable_names if name in self.names])
+            self.measure([n for n in self.readable_names if n not in self.index_names])
         return {name: self.type_of(name) for name in self.names}
 
     def type_of(self, name: str) -> str:
@@ -512,14 +487,11 @@ class Table:
 
     @classmethod
     def of_categories(
-        cls,
-        by: Sequence[str],
-        labels: Sequence[tuple[Any, ...]],
-        counts: Mapping[str, CountArray],
+        cls, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> Table:
         """Build a table of the columns `by` and the counts from a public list alone.
 
-        The type of a column of a confidential table may tell of a row, such as one without a value.
+        The type of a column of a confidential table may reveal a row, such as one without a value.
         """
         import pyarrow as pa
 
@@ -590,7 +562,7 @@ class Table:
         return replace(self, rows_in=Held(_take(self.rows_in, None)))
 
     def __reduce__(self) -> Any:
-        """Copy the table itself, and nothing of the file that it refers to."""
+        """Copy the rows, without any reference to the file that they are in."""
         held = self.hold()
         facts = held.kind, held.format, held.is_text, held.index_names, held.native_form
         return Table, (held.rows_in, *facts, held.released)

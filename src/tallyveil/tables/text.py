@@ -16,6 +16,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -160,7 +161,7 @@ class _Unpacked(io.RawIOBase):
 
 
 @dataclass(frozen=True)
-class _Source:
+class _Content:
     """The bytes of a text, in a file or in memory, unpacked if it is packed."""
 
     place: Path | bytes
@@ -168,11 +169,10 @@ class _Source:
     room: Room = ANY_SIZE
 
     def open(self) -> IO[bytes]:
-        raw: Any = (
-            io.BytesIO(self.place) if isinstance(self.place, bytes) else open_file(self.place)
-        )
+        place = self.place
+        raw: IO[bytes] = io.BytesIO(place) if isinstance(place, bytes) else open_file(place)
         if not self.packing:
-            return raw  # type: ignore[no-any-return]
+            return raw
         return io.BufferedReader(_Unpacked(raw, self.packing, self.room), 1 << 20)
 
     def read_start(self) -> bytes:
@@ -181,8 +181,6 @@ class _Source:
 
     def read_end(self) -> bytes:
         """Read the last bytes of a text that is not packed."""
-        if self.packing:
-            return b""
         with self.open() as stream:
             size = stream.seek(0, io.SEEK_END)
             stream.seek(max(0, size - START))
@@ -191,7 +189,7 @@ class _Source:
 
 def read_start(place: Path | bytes) -> bytes:
     """Read the first bytes of a file."""
-    return _Source(place).read_start()
+    return _Content(place).read_start()
 
 
 Judge: TypeAlias = Callable[[bytes, Any], None]
@@ -202,7 +200,7 @@ Judge: TypeAlias = Callable[[bytes, Any], None]
 class TextRows:
     """The rows of a text file, every cell as text."""
 
-    source: _Source
+    content: _Content
     options: Source
     delimiter: str
     encoding: str
@@ -247,9 +245,9 @@ class TextRows:
         import pyarrow as pa
 
         identity = None
-        if isinstance(self.source.place, Path):
-            identity = FileIdentity.of(self.source.place)
-        with self.source.open() as stream:
+        if isinstance(self.content.place, Path):
+            identity = FileIdentity.of(self.content.place)
+        with self.content.open() as stream:
             header, _ = next(_cut_rows(self._read_lines(stream), self.delimiter), (b"", 0))
         opened = replace(self, names=self._read_header(header), identity=identity)
         held: list[Any] | None = []
@@ -291,7 +289,7 @@ class TextRows:
     def _split(self, names: Sequence[str]) -> Iterator[tuple[bytes, Any]]:
         """Yield every block with the cells of some columns."""
         rows = 0
-        with self.source.open() as stream:
+        with self.content.open() as stream:
             blocks = _cut_rows(self._read_lines(stream), self.delimiter)
             next(blocks, None)  # the header
             for block, lines in blocks:
@@ -326,16 +324,25 @@ class TextRows:
                 ),
             )
         except pa.ArrowException:
-            ragged = _find_ragged(block, self.delimiter, len(self.names))
-            if ragged is not None:
-                number, cells = ragged
-                raise TableError(
-                    f"Row {rows + number} has {cells} cells where the header has "
-                    f"{len(self.names)}.{delimiter_hint(self.names)}"
-                ) from None
+            self._refuse_ragged(block, rows)
             raise _not_text(self.encoding) from None
         arrays = [c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in read.columns]
         return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+    def _refuse_ragged(self, block: bytes, rows: int) -> None:
+        """Refuse the first row that has not as many cells as the header.
+
+        Arrow's own handler of such rows decodes them, and Python prints what cannot be decoded.
+        """
+        text, width = io.StringIO(block.decode(errors="replace"), newline=""), len(self.names)
+        reader = csv.reader(text, delimiter=self.delimiter)
+        with suppress(csv.Error):  # a cell of more characters than that module reads
+            for number, cells in enumerate(reader, start=rows + 1):
+                if len(cells) != width:
+                    raise TableError(
+                        f"Row {number} has {len(cells)} cells where the header has {width}."
+                        f"{delimiter_hint(self.names)}"
+                    ) from None
 
     def _read_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
         """Read pieces of the text in UTF-8, without titles, comments and footnotes."""
@@ -576,21 +583,6 @@ def _mixed_ends() -> TableError:
     )
 
 
-def _find_ragged(block: bytes, delimiter: str, width: int) -> tuple[int, int] | None:
-    """Return the first row that has not as many cells as the header, and how many it has.
-
-    Arrow's own handler of such rows decodes them, and Python prints what cannot be decoded.
-    """
-    text = io.StringIO(block.decode(errors="replace"), newline="")
-    try:
-        for number, cells in enumerate(csv.reader(text, delimiter=delimiter), start=1):
-            if len(cells) != width:
-                return number, len(cells)
-    except csv.Error:  # a cell of more characters than that module reads
-        pass
-    return None
-
-
 def _not_text(encoding: str) -> TableError:
     return TableError(
         f"The file cannot be read as {encoding} text. Name its encoding with 'source.encoding', "
@@ -602,8 +594,8 @@ def open_text(
     place: Path | bytes, options: Source, delimiter: str, packing: str = "", room: Room = ANY_SIZE
 ) -> TextRows:
     """Open a text file; a message asks about what seems to be a title or a footnote."""
-    source = _Source(place, packing, room)
-    start = source.read_start()
+    content = _Content(place, packing, room)
+    start = content.read_start()
     encoding = find_encoding(start, options.encoding)
     if not start.strip():
         raise TableError("The table is empty: the file holds no header and no rows.")
@@ -612,25 +604,25 @@ def open_text(
         if hint:
             raise TableError(hint.strip())
     try:
-        return TextRows(source, options, delimiter, encoding).survey()
+        return TextRows(content, options, delimiter, encoding).survey()
     except UnpackedError:
         raise
     except TableError as problem:
         hint = ask_about_lines(start, options, encoding, delimiter)
         if not hint and not packing:
-            lines = _split_lines(source.read_end().decode(encoding, errors="replace"))
+            lines = _split_lines(content.read_end().decode(encoding, errors="replace"))
             hint = _find_footnotes(lines, delimiter)
         raise TableError(f"{problem}{hint}") from None
 
 
 def open_released(path: Path) -> TextRows:
     """Open a CSV file in the form of releases, to be surveyed."""
-    return TextRows(_Source(path), Source(), ",", "utf-8")
+    return TextRows(_Content(path), Source(), ",", "utf-8")
 
 
 def count_packed(path: Path, packing: str, room: Room) -> None:
     """Raise an `UnpackedError` if a packed file unpacks to more than there is room for."""
-    with _Source(path, packing, room).open() as stream:
+    with _Content(path, packing, room).open() as stream:
         while stream.read(BLOCK):
             pass
 
