@@ -152,7 +152,7 @@ def test_folder_release_and_command_line_agree(tmp_path):
         assert [one["low"] for one in message] == [one.low for one in estimates.values()]
         total, stated = tv.estimate_total(folder), rel.receipt.columns[0].total
         assert (total.value, total.low, total.high) == pytest.approx(
-            (stated["value"], stated["low"], stated["high"]), abs=1e-6
+            (stated.value, stated.low, stated.high), abs=1e-6
         )
         page = (folder / "METHODOLOGY.html").read_text()
         assert f"interval {round(total.low):,} to {round(total.high):,}" in page
@@ -188,7 +188,7 @@ def test_structural_zeros_add_nothing(method):
     estimates = tv.estimate_total(rel, by="state")["state 00"]
     assert (estimates.value, estimates.low, estimates.high, estimates.groups) == (0, 0, 0, 50)
     complete, stated = tv.estimate_total(rel), rel.receipt.columns[0].total
-    assert (complete.low, complete.high) == (stated["low"], stated["high"])
+    assert (complete.low, complete.high) == (stated.low, stated.high)
 
 
 OPTIONS = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}
