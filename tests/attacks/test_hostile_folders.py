@@ -45,7 +45,10 @@ def edit(folder, change):
 
 
 def set_epsilon(text):
-    return lambda folder: edit(folder, lambda data: data["stages"][0].update(epsilon_exact=text))
+    def change(data):
+        data["columns"][0]["stages"][0]["epsilon"] = text
+
+    return lambda folder: edit(folder, change)
 
 
 def set_in_column(**values):

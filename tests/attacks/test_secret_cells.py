@@ -60,6 +60,10 @@ def break_column(name, value, engine):
     return columns
 
 
+IN_MEMORY = ("arrow", "batch", "pandas", "polars")
+"""The last words of the sources that are no files."""
+
+
 def require_no_secret(table, options, capfd):
     """Nothing that a user can see of a refusal holds a cell; return the refusal if there is one."""
     try:
@@ -84,14 +88,12 @@ def test_a_cell_is_not_quoted(name, tmp_path, capfd):
         assert require_no_secret(source, options | more, capfd), engine
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [n for n in ENGINES if n.split()[-1] not in IN_MEMORY])
 def test_a_damaged_file_quotes_nothing(engine, tmp_path, capfd):
     rng = random.Random(engine)
     columns = {key: cells * 9 for key, cells in COLUMNS.items()} | {"who": [SECRET, "x"] * 18}
     source = ENGINES[engine](columns, tmp_path / "table")
     source, more = source if isinstance(source, tuple) else (source, {})
-    if not isinstance(source, (str, Path)):
-        pytest.skip("not a file")
     path = Path(str(source).removeprefix("duckdb:"))
     content = path.read_bytes()
     options = {**COUNTED, "keep": ["area", "who"], "allow_duplicates": True, **more}

@@ -96,8 +96,8 @@ def test_a_folder_says_so_in_every_document_and_does_not_check(tmp_path):
         assert "NOT PRIVATE" in (tmp_path / "seeded" / name).read_text()
     receipt = json.loads((tmp_path / "seeded" / "receipt.json").read_text())
     assert receipt["private"] is False
-    assert receipt["promise"].startswith("NOT PRIVATE")
-    assert receipt["randomness"] == "a test seed"
+    assert receipt["statement"]["promise"].startswith("NOT PRIVATE")
+    assert receipt["statement"]["implementation"]["randomness"] == "a test seed"
     assert not all(finding.ok for finding in check_package(tmp_path / "seeded"))
     privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "private")
     for path in (tmp_path / "private").iterdir():

@@ -83,8 +83,9 @@ def test_no_command_passes_a_control_on(place, name):
 FIELDS = [
     ("created",), ("release",), ("program", "version"), ("columns", 0, "why"),
     ("columns", 0, "name"), ("columns", 0, "stages", 0, "name"),
-    ("columns", 0, "stages", 0, "mechanism", "file"), ("table", "file"), ("table", "columns", 0),
-    ("table", "published_unchanged", 0), ("table", "encoding"), ("neighbours",), ("format",),
+    ("columns", 0, "stages", 0, "file"), ("table", "file"), ("table", "columns", 0),
+    ("table", "published_unchanged", 0), ("unit", "neighbours"), ("format",),
+    ("statement", "promise"),
 ]  # fmt: skip
 
 

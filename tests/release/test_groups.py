@@ -343,5 +343,5 @@ def test_the_tables_have_marks_that_lie_where_the_numbers_do(frame):
     dots = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', body)]
     bars = [float(x) for x in re.findall(r'<rect x="([\d.]+)"', body)]
     made = rel.receipt.columns[0].groups[0]
-    assert np.argsort(dots).tolist() == np.argsort(made.estimate).tolist()
+    assert (np.diff(np.array(dots)[np.argsort(made.estimate)]) >= 0).all()
     assert all(bar <= dot for bar, dot in zip(bars, dots, strict=True))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tallyveil as tv
-from tallyveil.release import groups, plan, tallied
+from tallyveil.release import groups, plan
 from tallyveil.release.transaction import publish_table
 from tallyveil.tables import columnar, duplicates, text
 from tallyveil.tables import table as tables
@@ -344,7 +344,7 @@ def test_totals_are_those_of_the_whole_table(tmp_path, monkeypatch, way, kind):
     folder = tmp_path / "release"
     privatize(path, **{**OPTIONS, "upper": 9, **RELEASES[kind]}, out=folder)
     answers = []
-    monkeypatch.setattr(tallied, "FEW_PAIRS", 100)  # pairs are joined on the way
+    monkeypatch.setattr(groups, "FEW_PAIRS", 100)  # pairs are joined on the way
     for most in (0, 10**9):
         monkeypatch.setattr(groups, "MOST_AT_ONCE", most)
         answers.append([ask(folder, question) for question in QUESTIONS])

@@ -75,7 +75,7 @@ class Record(
 
 def to_plain(record: Any) -> Any:
     """Return a record as JSON-ready data."""
-    return msgspec.to_builtins(record, enc_hook=_write_value)
+    return msgspec.json.decode(msgspec.json.encode(record, enc_hook=_write_value))
 
 
 def from_plain(data: Any, kind: Any) -> Any:

@@ -20,7 +20,7 @@ def _privatize(frame: Any, /, count: Any = (), **keys: Any) -> Release:
     """Release a Spark frame with differential privacy, with its receipt.
 
     Executors check and draw the rows of a table of counts, which stay encrypted in a private
-    folder beside `out` until this machine writes the release. Records are counted by executors,
+    folder next to `out` until this machine writes the release. Records are counted by executors,
     and their counts released here with every option. Rows keep the order of their files; sort a
     frame that Spark computes by public columns first.
 

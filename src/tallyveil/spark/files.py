@@ -67,7 +67,7 @@ class Vault:
         return np.frombuffer(values, np.dtype(piece.dtype), piece.rows)
 
     def require_seen(self, names: Sequence[str]) -> None:
-        """Refuse a folder in which the executors' files are not seen here."""
+        """Refuse a folder where this machine does not see the executors' files."""
         if not all((self.folder / name).is_file() for name in names if name):
             raise UsageError(
                 "'out' must be in a folder that all executors share with this machine under one "
@@ -111,7 +111,7 @@ class StagedRows:
         self.count = rows
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read some columns batch by batch; those that were not staged have no values here."""
+        """Read some columns batch by batch; a column that was not staged has no values here."""
         for part in self.parts:
             for batch in part.scan([name for name in names if name in part.schema.names]):
                 columns = [

@@ -1,7 +1,7 @@
 """Jobs on a Spark cluster: the only module that imports Spark.
 
 Each job is one stage whose tasks give their results to the driver. Spark accepts one result for
-each partition, whatever fails or is repeated on the way.
+each partition, after any failure or repetition.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def list_files(frame: Any) -> dict[int, int]:
 
 
 def _select(frame: Any, names: Sequence[str]) -> Any:
-    """Select columns; text is compared byte by byte, whatever its collation."""
+    """Select columns; text is compared byte by byte, under any collation."""
     columns = []
     for name in names:
         column = frame["`" + name.replace("`", "``") + "`"]

@@ -1,6 +1,6 @@
 """Rows on a Spark cluster, behind the calls of `tallyveil.release.plan.Rows`.
 
-A table of counts is read once, into a private folder beside the release that all executors share.
+A table of counts is read once, into a private folder next to the release that all executors share.
 They draw every row there; what follows needs draws and public labels alone, and happens here.
 Records are counted there, and the counts of the public categories released here.
 """
@@ -123,7 +123,7 @@ class ClusterRows(Rows):
         return Reading(*read_columns(source, request, lambda _, name, __: counts[name]))
 
     def _stand_in(self, place: int, rows: int) -> ColumnCounts:
-        """Zeros in place of counts, which stay there: as many, and in order if the counts are."""
+        """Zeros instead of counts, which stay there: as many, and in order if the counts are."""
         values, parts = np.zeros(rows, np.uint8), [part for part in self.parts if part.rows > 1]
         rises, falls = (all(getattr(p, way)[place] for p in parts) for way in ("rises", "falls"))
         is_constant = rises and falls and len({part.first[place] for part in parts}) < 2
@@ -137,21 +137,21 @@ class ClusterRows(Rows):
         names = list(dict.fromkeys((*rule.by, *(condition.column for condition in rule.where))))
         left_out = None
         if request.person is None:
-            found = jobs.group_rows(self.frame, names, partial(count_groups, rule=rule))
+            counted = jobs.group_rows(self.frame, names, partial(count_groups, rule=rule))
         else:
             bound = PersonBound(request.person, unit.contributions, unit.separate, np.arange)
             rule.count_bounded(source, bound)
             key = entropy.octets(KEY).tobytes()
             place = partial(place_rows, rule=rule, person=bound.column)
             choose = partial(choose_rows, bound=bound, key=key, size=len(rule.categories))
-            found = jobs.run_by_person(self.frame, [*names, bound.column], place, choose)
+            counted = jobs.run_by_person(self.frame, [*names, bound.column], place, choose)
         chooser = RowChooser(rule.where)
-        for part in _require_program(found):
+        for part in _require_program(counted):
             for kinds in part.kinds:
                 chooser.kinds = [old | new for old, new in zip(chooser.kinds, kinds, strict=True)]
         chooser.require_types()
         counts, every = (
-            np.sum([getattr(part, name) for part in found], axis=0) for name in ("counts", "every")
+            np.sum([getattr(part, name) for part in counted], axis=0) for name in ("counts", "every")
         )
         if request.person is not None:
             left_out = int((every - counts).sum()), int(every.sum())

@@ -59,7 +59,7 @@ OWN_FORM = "^[0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*$"
 
 
 def make_entropy(key: bytes, *place: int) -> Entropy:
-    """Make the random bits of one place, which whoever does not know the key cannot predict.
+    """Make the random bits of one place, which nobody without the key can predict.
 
     AES-256-CTR under a key of this place alone: places are independent of each other, and a task
     that is repeated has the same bits again.
@@ -199,7 +199,7 @@ def draw_runs(
 
 @dataclass(eq=False)
 class Chosen:
-    """Records that were counted in each category: those that stay, and all of them.
+    """The records counted in each category: the ones that stay, and all of them.
 
     `kinds` tell what the columns of conditions hold: see `RowChooser`.
     """
@@ -268,7 +268,7 @@ def _name_persons(column: pa.Array, name: str) -> pa.Array:
     if any(label.strip().lower() in MISSING for label in labels.dictionary.to_pylist()):
         raise TableError(
             f"A row has no value in {name!r}, so nothing says whose it is. Leave such rows out, or "
-            "give each of them a value of its own."
+            "give each of them another value."
         )
     forms = pa.array(list(map(normal_label, labels.dictionary.to_pylist())), pa.string())
     return pc.replace_with_mask(texts, odd, forms.take(labels.indices))
@@ -277,7 +277,7 @@ def _name_persons(column: pa.Array, name: str) -> pa.Array:
 def choose_rows(
     batches: Batches, number: int, bound: PersonBound, key: bytes, size: int
 ) -> Iterator[Chosen]:
-    """Count at most so many random records of each person: all of theirs are in this partition.
+    """Count at most this number of random records of each person: all of theirs are in this partition.
 
     Records are sorted first, so a repeated attempt, to which they come in another order, chooses
     alike.
