@@ -150,8 +150,9 @@ class ClusterRows(Rows):
             for kinds in part.kinds:
                 chooser.kinds = [old | new for old, new in zip(chooser.kinds, kinds, strict=True)]
         chooser.require_types()
+        names_of_sums = ("counts", "every")
         counts, every = (
-            np.sum([getattr(part, name) for part in counted], axis=0) for name in ("counts", "every")
+            np.sum([getattr(part, name) for part in counted], axis=0) for name in names_of_sums
         )
         if request.person is not None:
             left_out = int((every - counts).sum()), int(every.sum())

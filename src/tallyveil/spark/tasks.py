@@ -277,7 +277,7 @@ def _name_persons(column: pa.Array, name: str) -> pa.Array:
 def choose_rows(
     batches: Batches, number: int, bound: PersonBound, key: bytes, size: int
 ) -> Iterator[Chosen]:
-    """Count at most this number of random records of each person: all of theirs are in this partition.
+    """Count at most N random records of each person; all of theirs are in this partition.
 
     Records are sorted first, so a repeated attempt, to which they come in another order, chooses
     alike.
