@@ -11,7 +11,6 @@ from tallyveil.arrays import Integers, Mask
 from tallyveil.release.column import Histogram
 from tallyveil.release.methods.base import require
 from tallyveil.release.methods.sums import FARTHEST
-from tallyveil.release.nested import NESTED_METHODS
 from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.tables.counts import LARGEST, read_counts, read_plain_counts
 from tallyveil.tables.labels import find_formulas, require_own_names
@@ -96,7 +95,7 @@ def _check_order(table: Table, receipt: Receipt) -> str:
     names = [column.name for column in receipt.columns]
     for column in receipt.columns:
         if column.at_most:
-            is_nested = column.at_most in names and column.method.name in NESTED_METHODS
+            is_nested = column.at_most in names and "counts.nested" in column.method.takes
             require(is_nested, f"{column.name} is nested in a column or method that it cannot be")
             small, large = (
                 read_counts(table, name, LARGEST).values for name in (column.name, column.at_most)

@@ -18,14 +18,10 @@ if TYPE_CHECKING:
     from tallyveil.sampling.entropy import Entropy
 
 __all__ = [
-    "NESTED_METHODS",
     "describe_limit",
     "hand_out_below",
     "keep_order",
 ]
-
-NESTED_METHODS = ("auto", "preserve", "geometric")
-"""What nested columns can be released with: geometric noise on every row, at one level."""
 
 
 def describe_limit(at_most: str, by_rank: bool) -> str:

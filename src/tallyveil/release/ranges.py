@@ -10,13 +10,11 @@ from tallyveil.errors import ArgumentError
 __all__ = [
     "LARGEST_UPPER",
     "NO_UPPER",
-    "OPEN_METHODS",
     "OPEN_RANGE",
     "SIGNED_RANGE",
     "WIDE",
     "WIDEST_MATRIX",
     "check_upper",
-    "require_narrow",
 ]
 
 WIDE = 10**6
@@ -36,13 +34,6 @@ SIGNED_RANGE = f"of any sign, true ones above {NO_UPPER:,} taken as that"
 
 LARGEST_UPPER = NO_UPPER - 1
 
-OPEN_METHODS = ("auto", "preserve", "geometric")
-"""What needs no upper bound."""
-
-
-MATRIX_METHODS = ("fair", "design")
-"""What holds a table of probabilities, however wide the range."""
-
 
 def check_upper(value: Any, argument: str) -> int:
     """A public upper bound, `NO_UPPER` for none."""
@@ -57,13 +48,3 @@ def check_upper(value: Any, argument: str) -> int:
         hint = f"Left out, counts up to {NO_UPPER:,} are published, and larger ones count as that."
         raise ArgumentError(argument, f"be at most {LARGEST_UPPER:,}", value, hint)
     return int(value)
-
-
-def require_narrow(uppers: tuple[int, ...], method: str) -> None:
-    """Refuse a wide range for a method that holds a table of its counts, or of probabilities."""
-    if method in MATRIX_METHODS and any(WIDEST_MATRIX < upper < NO_UPPER for upper in uppers):
-        rule = f"be at most {WIDEST_MATRIX:,} for the method {method!r}"
-        raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")
-    if method not in OPEN_METHODS and any(WIDE < upper < NO_UPPER for upper in uppers):
-        rule = f"be at most {WIDE:,} for the method {method!r}"
-        raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")

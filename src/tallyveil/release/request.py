@@ -6,19 +6,20 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
 from tallyveil.query import Query
 from tallyveil.release.methods.auto import Auto
-from tallyveil.release.methods.base import Method
+from tallyveil.release.methods.base import LIMITED_KEYS, Method
 from tallyveil.release.methods.design import Design
 from tallyveil.release.methods.geometric import Canonical, Geometric
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.ladder import Ladder
 from tallyveil.release.methods.margins import Margins
 from tallyveil.release.methods.preserve import Preserve, moves_counts
+from tallyveil.release.methods.registry import METHODS, AnyMethod
 from tallyveil.release.methods.sums import BESIDE, MISSED
 from tallyveil.release.options import (
     KEEP_ALL,
@@ -29,11 +30,9 @@ from tallyveil.release.options import (
 )
 from tallyveil.release.ranges import (
     NO_UPPER,
-    OPEN_METHODS,
     WIDE,
     WIDEST_MATRIX,
     check_upper,
-    require_narrow,
 )
 from tallyveil.release.unit import WIDEST_DELTA, PrivacyUnit, drop_idle_delta, separate_moves
 from tallyveil.structs import list_values
@@ -60,18 +59,6 @@ MOST_COUNTS = 1000
 
 NARROW = 1000
 """Up to this upper bound an accuracy is solved for in the range itself."""
-
-WORKS_WITH: Mapping[str, tuple[str, ...]] = {
-    "budget.accuracy": ("auto", "geometric", "fair"),
-    "budget.delta": ("auto", "geometric", "design"),
-    "counts.nested": ("auto", "preserve", "geometric"),
-    "unit.spread": ("auto", "geometric"),
-    "epsilon": (
-        *("auto", "preserve", "geometric", "fair", "design", "file"),
-        *("strata", "hierarchy", "margins"),
-    ),
-}
-"""The methods that a key works with; keys that are not listed work with all."""
 
 EXCLUDES: Mapping[str, tuple[str, ...]] = {
     "budget.accuracy": ("epsilon", "budget.delta", "counts.nested", "unit.spread"),
@@ -247,7 +234,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     categories = _read_categories(options, bins)
     unit = _check_unit(options, microdata)
     method, why = _choose_method(options)
-    _check_uppers(options, uppers, method.name)
+    _check_uppers(options, uppers, method)
     delta = Fraction(options.budget.delta)
     if delta and options.unit.spread != "distinct_rows" and unit.multiplier > 1:
         raise UsageError(
@@ -317,8 +304,9 @@ def _check_combinations(options: ReleaseOptions, microdata: bool) -> None:
     """Refuse keys that do not go with the method, with one another or with microdata."""
     stated, method = _list_stated(options), options.method
     for key in stated:
-        if method.name not in WORKS_WITH.get(key, (method.name,)):
-            *names, last = map(repr, WORKS_WITH[key])
+        if key in LIMITED_KEYS and key not in method.takes:
+            offered = {n: m for n, m in METHODS.items() if m in get_args(AnyMethod)}
+            *names, last = (repr(name) for name, kind in offered.items() if key in kind.takes)
             raise UsageError(
                 f"{key!r} does not go with the method {method.name!r}, only with "
                 f"{', '.join(names)} and {last}."
@@ -391,16 +379,20 @@ REASONS: Mapping[str, str] = {
 """Why a method is used that its name alone does not ask for."""
 
 
-def _check_uppers(options: ReleaseOptions, uppers: tuple[int, ...], method: str) -> None:
+def _check_uppers(options: ReleaseOptions, uppers: tuple[int, ...], method: Method) -> None:
     """Refuse upper bounds that the method cannot have."""
     has_delta = options.budget.delta != "0" and options.unit.spread != "distinct_rows"
     if has_delta and max(uppers) > WIDEST_DELTA:
         rule = f"be a number of at most {WIDEST_DELTA:,} when a delta is given"
         raise ArgumentError("upper", rule, hint="Mechanisms with a delta are matrices.")
-    if NO_UPPER in uppers and method not in OPEN_METHODS:
+    if method.is_wide:
+        return
+    if NO_UPPER in uppers:
         hint = "The methods preserve and geometric need none."
-        raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
-    require_narrow(uppers, method)
+        raise ArgumentError("upper", f"be given for the method {method.name!r}", hint=hint)
+    if max(uppers) > method.widest:
+        rule = f"be at most {method.widest:,} for the method {method.name!r}"
+        raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")
 
 
 def _check_unit(options: ReleaseOptions, microdata: bool) -> PrivacyUnit:

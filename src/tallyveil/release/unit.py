@@ -25,7 +25,6 @@ __all__ = [
     "NEIGHBOURS",
     "UNITS",
     "WIDEST_DELTA",
-    "WITH_DELTA",
     "PrivacyUnit",
     "charge_columns",
     "charge_delta",
@@ -46,10 +45,6 @@ MOST_SEPARATE = 1000
 
 LEAST_GAIN = Fraction(1, 100)
 """Composing must lower a column's epsilon by this share of it, or no delta is spent."""
-
-WITH_DELTA = ("canonical", "design")
-"""The methods that can have a delta. Moves of one unit that add up would multiply delta by more
-than their number, so a unit is counted once there."""
 
 
 class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

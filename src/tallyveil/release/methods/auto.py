@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from tallyveil.release.methods.base import Method, Task
+from tallyveil.release.methods.base import LIMITED_KEYS, Method, Task
 from tallyveil.release.methods.geometric import Geometric
 from tallyveil.release.methods.preserve import Preserve
 
@@ -100,6 +100,7 @@ class Auto(Method, frozen=True, tag="auto"):
 
     asked_for: ClassVar[bool] = True
     is_wide: ClassVar[bool] = True
+    takes: ClassVar[tuple[str, ...]] = LIMITED_KEYS
 
     def choose(self, task: Task, why: str) -> tuple[Method, str]:
         """The method that is predicted to be more accurate, and why."""

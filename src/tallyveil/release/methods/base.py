@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COUNTS",
     "DISTRIBUTION",
+    "LIMITED_KEYS",
     "Check",
     "Counts",
     "Labels",
@@ -67,6 +68,9 @@ __all__ = [
     "require",
     "require_range",
 ]
+
+LIMITED_KEYS = ("epsilon", "budget.accuracy", "budget.delta", "counts.nested", "unit.spread")
+"""The keys of a request that not every method takes."""
 
 DISTRIBUTION, COUNTS = "distribution", "counts"
 """The kinds of stages that all methods share."""
@@ -268,6 +272,10 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     """Whether it is certified for all moves of one unit together, which are in one row."""
     is_wide: ClassVar[bool] = False
     """Whether it needs no upper bound, or a wide one."""
+    widest: ClassVar[int] = WIDE
+    """The largest upper bound of a method that needs one."""
+    takes: ClassVar[tuple[str, ...]] = ("epsilon",)
+    """The keys of a request that it takes, of those that not every method takes."""
     with_delta: ClassVar[bool] = False
     """Whether its mechanism may have a delta."""
 

@@ -15,6 +15,7 @@ from tallyveil.loss import Loss, loss_name, parse_loss
 from tallyveil.properties import check_names
 from tallyveil.query import Query
 from tallyveil.release.methods.base import Method, Plan, Task
+from tallyveil.release.ranges import WIDEST_MATRIX
 from tallyveil.structs import set_field
 
 __all__ = ["Design", "DesignMethod", "Fair", "MechanismFile"]
@@ -32,6 +33,8 @@ class Fair(Method, frozen=True, tag="fair"):
         "truth for every true count."
     )
     asked_for: ClassVar[bool] = True
+    widest: ClassVar[int] = WIDEST_MATRIX
+    takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.accuracy")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,6 +65,8 @@ class Design(Method, frozen=True, tag="design"):
     )
     asked_for: ClassVar[bool] = True
     designed: ClassVar[bool] = True
+    widest: ClassVar[int] = WIDEST_MATRIX
+    takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.delta")
     with_delta: ClassVar[bool] = True
 
     loss: str | Any = "absolute"

@@ -17,7 +17,7 @@ from tallyveil.exact import LARGEST_EPSILON
 from tallyveil.mechanisms.additive import count_moved_by
 from tallyveil.query import Query
 from tallyveil.release.accuracy import FAR, Figures, Outcome, describe_drawn, signed_accuracy
-from tallyveil.release.methods.base import Method, Plan, Task, require
+from tallyveil.release.methods.base import LIMITED_KEYS, Method, Plan, Task, require
 from tallyveil.release.ranges import NO_UPPER
 from tallyveil.release.records import to_plain
 from tallyveil.release.unit import PrivacyUnit
@@ -48,6 +48,7 @@ class Geometric(Method, frozen=True, tag="geometric"):
     )
     asked_for: ClassVar[bool] = True
     is_wide: ClassVar[bool] = True
+    takes: ClassVar[tuple[str, ...]] = LIMITED_KEYS
 
     signed: bool = False
 
@@ -114,6 +115,7 @@ class Canonical(Geometric, frozen=True, tag="canonical"):
     )
     asked_for: ClassVar[bool] = False
     is_wide: ClassVar[bool] = False
+    takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.delta")
     with_delta: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -137,6 +139,7 @@ class Staircase(Geometric, frozen=True, tag="staircase"):
     )
     asked_for: ClassVar[bool] = False
     is_wide: ClassVar[bool] = False
+    takes: ClassVar[tuple[str, ...]] = ("epsilon", "unit.spread")
     together: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -44,6 +44,7 @@ class Ladder(Method, frozen=True, tag="ladder"):
         "further level from the level before, never from the true ones again.",
     )
     has_levels: ClassVar[bool] = True
+    takes: ClassVar[tuple[str, ...]] = ()
 
     epsilons: Any
 

@@ -112,6 +112,7 @@ class Preserve(Method, frozen=True, tag="preserve"):
     matches: ClassVar[bool] = True
     keeps_distribution: ClassVar[bool] = True
     is_wide: ClassVar[bool] = True
+    takes: ClassVar[tuple[str, ...]] = ("epsilon", "counts.nested")
 
     priority: str | int | float = "distribution"
 
