@@ -105,7 +105,7 @@ def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
     account = open_account(options)
     request = check_options(options, array=True)
     upper = request.columns[0].upper or 0
-    ladder = Ladder(Query.count(upper), request.levels)
+    ladder = Ladder(Query.count(upper), request.method.levels)
     if account is None:
         note(f"{NO_LEDGER.capitalize()}.")
     else:

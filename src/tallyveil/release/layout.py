@@ -80,7 +80,7 @@ def read_columns(
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public
     _require_no_totals(find_totals(source, public), request, public)
-    if not request.allow_duplicates and _have_categories(source, request, keys):
+    if not request.options.counts.allow_duplicates and _have_categories(source, request, keys):
         require_distinct(source, keys)
     if request.categories:
         return _arrange_categories(source, request, counts, keep)
@@ -139,7 +139,7 @@ def _arrange_categories(
         uppers = {column.name: column.upper for column in request.columns}
         filled = {name: c.collect(places, size, uppers[name]) for name, c in counts.items()}
         return filled, Layout((*request.by, *filled), words, grouped=True)
-    if request.other is not None:
+    if request.options.microdata.other is not None:
         raise UsageError(
             "Rows of several categories cannot share a cell while other columns are released: "
             "leave those columns out of 'keep', or leave out 'other'."
@@ -170,7 +170,7 @@ def _require_no_totals(totals: Totals, request: Request, public: Sequence[str]) 
             often *= max(levels, 2)
             what = f"a row labelled {total!r}" if total else "labels that are parts of others"
             reason = reason or f"Column {name!r} has {what}"
-    if often <= request.unit.contributions or request.allow_totals:
+    if often <= request.unit.contributions or request.options.counts.allow_totals:
         return
     times = "twice" if often == 2 else f"{often} times"
     raise TableError(

@@ -110,7 +110,7 @@ class Rows:
         published = {}
         for column in plan.columns:
             name = column.task.name
-            draws = column.draw(plan.true_counts(name), entropy)
+            draws = column.draw(plan.counts[name].values, entropy)
             published[name] = column.publish(draws, entropy)
         return published
 
@@ -153,7 +153,7 @@ class ReleasePlan:
 
     @property
     def counts(self) -> Mapping[str, ColumnCounts]:
-        """The true counts of every column."""
+        """The true counts of every column, clamped when they were read, to a public bound."""
         return self.reading.counts
 
     @property
@@ -204,10 +204,6 @@ class ReleasePlan:
         """The record of structural zeros; None without them."""
         return None if self.free is None else ZerosRecord.of(self.request.zeros, self.free)
 
-    def true_counts(self, name: str) -> CountArray:
-        """The counts a column is drawn from: clamped when they were read, to a public bound."""
-        return self.counts[name].values
-
     def draw(self, entropy: Entropy) -> dict[str, tuple[PublishedColumn, ...]]:
         """Every column as it is published; nested ones are kept below one another."""
         published = self.home.draw(self, entropy)
@@ -233,7 +229,7 @@ class ReleasePlan:
     def build_table(self, counts: Mapping[str, CountArray]) -> Table:
         """The published table with these counts, which are public by now."""
         built = _build(self.source, self.request, self.layout, counts)
-        return replace(built, format=self.request.format or built.format)
+        return replace(built, format=self.request.options.output.format or built.format)
 
     def count_bytes(self) -> int:
         """An upper bound on the size of the release, known before anything is drawn."""
@@ -242,8 +238,8 @@ class ReleasePlan:
         figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
         if isinstance(self.groups, Grouping):  # labels, and five numbers for each column and sum
             figures += sum(self.groups.full.sizes[:-1]) * (2000 + 200 * len(uppers))
-        levels = max(1, len(self.request.levels))
-        figures += 24 * self.rows * len(uppers) * self.request.unbiased
+        levels = max(1, len(self.method.levels))
+        figures += 24 * self.rows * len(uppers) * self.method.unbiased
         return levels * (self._bound_data(uppers) + proofs + figures + (4 << 20))
 
     def _bound_data(self, uppers: Mapping[str, int]) -> int:
@@ -251,7 +247,7 @@ class ReleasePlan:
             name: np.full(self.rows, upper, np.min_scalar_type(upper))
             for name, upper in uppers.items()
         }
-        more = {name_unbiased(name): fullest[name] for name in fullest if self.request.unbiased}
+        more = {name_unbiased(name): fullest[name] for name in fullest if self.method.unbiased}
         built = self.build_table(fullest | more)
         size = built.require_writable()
         if not self.layout.grouped:  # labels are measured once
@@ -266,14 +262,16 @@ def open_table(table: Any, options: ReleaseOptions) -> Opened:
     source = read_table(table, options.source)
     request = early or check_options(options, array=source.kind == ARRAY)
     if source.kind == ARRAY:
-        source = _name_array(source, request)
+        if len(request.columns) > 1:
+            raise ArgumentError("count", "be one name, or left out, for an array of counts")
+        source = rename_array(source, request.columns[0].name)
     if source.rows == 0 and not request.categories:
         raise TableError(
             "The table has no rows, and no list of categories says which it could have."
         )
     if source.kind != ARRAY:
         return Opened(request, *_read_as_declared(source, request))
-    if request.source.writes_numbers:
+    if request.options.source.writes_numbers:
         raise UsageError("An array holds numbers: leave out how they are written.")
     return Opened(request, source)
 
@@ -355,22 +353,15 @@ def _build(
     return source.build_released(counts, layout.keep, layout.order)
 
 
-def _name_array(source: Table, request: Request) -> Table:
-    """An array as a table with its one column."""
-    if len(request.columns) > 1:
-        raise ArgumentError("count", "be one name, or left out, for an array of counts")
-    return rename_array(source, request.columns[0].name)
-
-
 def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
     """The table with its counts read as declared, and how many rows hold a code in their place."""
     counted = [column.name for column in request.columns if column.name in source.names]
     missing = 0
-    if request.source.na_values:
-        source, missing = leave_out_missing(source, counted, request.source.na_values)
+    if request.options.source.na_values:
+        source, missing = leave_out_missing(source, counted, request.options.source.na_values)
         if source.rows == 0:
             raise TableError("Every row has a code for a missing count: nothing is left.")
-    return replace(source, options=request.source), missing
+    return replace(source, options=request.options.source), missing
 
 
 def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Reading:
@@ -379,10 +370,11 @@ def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Readi
     Which rows of a person stay is chosen with secure random bits, and itself never published.
     """
     (column,), unit, left_out = request.columns, request.unit, None
-    if request.person is None:
+    person = request.options.unit.id_column
+    if person is None:
         counts = every = request.counting.count(source)
     else:
-        bound = PersonBound(request.person, unit.contributions, unit.separate, entropy.permutation)
+        bound = PersonBound(person, unit.contributions, unit.separate, entropy.permutation)
         counts, every = request.counting.count_bounded(source, bound)
         left_out = int((every - counts).sum()), int(every.sum())
     cut = {column.name: clip_counts(counts, column.upper)}
@@ -397,7 +389,7 @@ def _find_bounds(source: Table, request: Request, layout: Layout) -> Integers | 
     if layout.grouped or name not in layout.keep:
         rule = "name a column of the table that is published unchanged beside its rows"
         raise ArgumentError("upper_column", rule, name)
-    if request.source.writes_numbers:
+    if request.options.source.writes_numbers:
         raise UsageError(
             "A 'method.upper_column' is released as it is written, and must be written in plain "
             "digits: leave out how numbers are written."
@@ -437,10 +429,10 @@ def _find_free(
 
 def _require_free_names(source: Table, request: Request, layout: Layout) -> None:
     """Refuse unbiased columns of an array, and those whose names the table has already."""
-    if request.unbiased and source.kind == ARRAY:
+    if request.method.unbiased and source.kind == ARRAY:
         raise UsageError("An array has no room for an unbiased column: give a table.")
     taken = {*source.names, *source.index_names, *request.by}
-    added = [name_unbiased(column.name) for column in request.columns if request.unbiased]
+    added = [name_unbiased(column.name) for column in request.columns if request.method.unbiased]
     for name in added:
         if name in taken:
             raise UsageError(f"The table has a column {name!r} already: rename it first.")

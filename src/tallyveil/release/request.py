@@ -23,7 +23,6 @@ from tallyveil.release.methods.registry import METHODS, AnyMethod
 from tallyveil.release.methods.sums import BESIDE, MISSED
 from tallyveil.release.options import (
     KEEP_ALL,
-    About,
     ReleaseOptions,
     check_epsilon,
     require_writable,
@@ -46,7 +45,6 @@ from tallyveil.tables.microdata import (
     public_categories,
     read_bins,
 )
-from tallyveil.tables.source import Source
 from tallyveil.tables.write import FORMATS
 
 __all__ = ["COUNT_OF_ROWS", "ColumnRequest", "Request", "check_options"]
@@ -116,16 +114,6 @@ class Request:
     delta: Fraction = Fraction(0)
 
     @property
-    def levels(self) -> tuple[Fraction, ...]:
-        """The privacy levels of a ladder."""
-        return self.method.levels if isinstance(self.method, Ladder) else ()
-
-    @property
-    def unbiased(self) -> bool:
-        """Whether noisy counts are released as well."""
-        return self.method.unbiased
-
-    @property
     def disjoint(self) -> tuple[tuple[str, ...], ...]:
         """The groups of count columns where a unit is in one only, in the order of columns."""
         names = [column.name for column in self.columns]
@@ -144,16 +132,6 @@ class Request:
         return bool(self.by) and not self.options.count
 
     @property
-    def person(self) -> str | None:
-        """The column that identifies a person."""
-        return self.options.unit.id_column
-
-    @property
-    def other(self) -> str | None:
-        """The category for all values that are not listed."""
-        return self.options.microdata.other
-
-    @property
     def keep(self) -> tuple[str, ...] | None:
         """The columns that are released unchanged; None if nothing is stated."""
         keep = self.options.keep
@@ -165,39 +143,15 @@ class Request:
         return bool(self.options.keep == KEEP_ALL)
 
     @property
-    def allow_duplicates(self) -> bool:
-        """Whether rows may have the same labels."""
-        return self.options.counts.allow_duplicates
-
-    @property
-    def allow_totals(self) -> bool:
-        """Whether rows may be labelled as totals."""
-        return self.options.counts.allow_totals
-
-    @property
     def nested(self) -> tuple[str, ...]:
         """The nested count columns, from the smallest to the largest."""
         return self.options.counts.nested
 
     @property
-    def source(self) -> Source:
-        """How the file is read."""
-        return self.options.source
-
-    @property
-    def format(self) -> str | None:
-        """The format of the data file, None to keep that of the table."""
-        return self.options.output.format
-
-    @property
-    def about(self) -> About:
-        """What the publisher says of the release."""
-        return self.options.about
-
-    @property
     def other_place(self) -> int | None:
         """The place of the category for all other values in the list of categories."""
-        return None if self.other is None else find_category(self.categories, self.other)
+        other = self.options.microdata.other
+        return None if other is None else find_category(self.categories, other)
 
     @property
     def counting(self) -> Counting:

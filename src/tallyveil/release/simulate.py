@@ -6,15 +6,15 @@ columns are taken, and counts are invented for them.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Floats, Integers, freeze
@@ -114,8 +114,8 @@ class InventedRows(Rows):
         if not request.microdata:
             return super().read(opened, entropy)
         nobody = source.slice(0, 0)
-        if request.person is not None:
-            identify_persons(nobody, request.person)
+        if request.options.unit.id_column is not None:
+            identify_persons(nobody, request.options.unit.id_column)
         request.counting.count(nobody)
         (column,) = request.columns
         empty = np.zeros(len(request.categories), dtype=np.int64)
@@ -126,7 +126,7 @@ class InventedRows(Rows):
     def read_counts(self, table: Table, name: str, upper: int) -> ColumnCounts:
         """Invented counts for a column that could hold counts."""
         kind = table.type_of(name)
-        if kind not in NUMBER_TYPES and not self.request.source.writes_numbers:
+        if kind not in NUMBER_TYPES and not self.request.options.source.writes_numbers:
             raise TableError(
                 f"Count column {name!r} has the type {kind}; counts must be whole numbers of at "
                 f"least 0.{HINTS['text']}"
@@ -287,7 +287,7 @@ def compare_methods(
         say(name)
         try:
             _require_narrow(name, opened.request)
-            trial = replace(opened, request=check_options(alternative))
+            trial = dataclasses.replace(opened, request=check_options(alternative))
             plan = plan_release(trial, home=home)
             facts["epsilon"] = float(sum(epsilon for _, epsilon in plan.charges))
             facts["columns"] = [
@@ -314,29 +314,20 @@ def _list_alternatives(
     public = dict.fromkeys((*(request.keep or ()), *options.method.public_columns))
     keep: Any = KEEP_ALL if request.keep_all else tuple(public) if options.count else None
     spread = options.unit.spread if options.unit.spread == "one_row" else "any"
-    plain = msgspec.structs.replace(
+    plain = replace(
         options,
         epsilon=[column.epsilon for column in request.columns],
         keep=keep,
         budget=Budget(),
-        unit=msgspec.structs.replace(options.unit, spread=spread),
+        unit=replace(options.unit, spread=spread),
     )
     makers = {name: METHODS[name]() for name in PLAIN_METHODS if name not in ("auto", already)}
     chosen = options.method
     if chosen.name in makers:
-        makers[chosen.name] = msgspec.structs.replace(
-            chosen, unbiased=False, **({"signed": False} if chosen.name == "geometric" else {})
-        )
+        unsigned = {"signed": False} if chosen.name == "geometric" else {}
+        makers[chosen.name] = replace(chosen, unbiased=False, **unsigned)
+    anywhere = replace(plain, unit=replace(plain.unit, spread="any"))
     return [
-        (
-            name,
-            msgspec.structs.replace(
-                plain,
-                method=method,
-                unit=plain.unit
-                if name == "geometric"
-                else msgspec.structs.replace(plain.unit, spread="any"),
-            ),
-        )
+        (name, replace(plain if name == "geometric" else anywhere, method=method))
         for name, method in makers.items()
     ]

@@ -225,12 +225,12 @@ class _Builder:
             disjoint=request.disjoint,
             table=_describe_table(data, plan, records),
             columns=tuple(records),
-            level=level + 1 if request.levels else 0,
+            level=level + 1 if request.method.levels else 0,
             ledger=None if self.entry is None else LedgerRecord.of(self.entry),
             sums=plan.sums,
             strata=plan.strata,
             zeros=plan.zeros,
-            about=request.about,
+            about=request.options.about,
         ).state()
         published = [columns[column.task.name] for column in plan.columns]
         sums = plan.method.write_files(plan.columns, published, data)
@@ -303,8 +303,8 @@ def _describe_table(data: Table, plan: ReleasePlan, records: Sequence[ColumnReco
         row_order=plan.layout.row_order,
         counted_by=request.by if request.microdata else (),
         where=tuple(str(condition) for condition in request.where),
-        other=request.other or "",
-        missing=request.source.na_values,
+        other=request.options.microdata.other or "",
+        missing=request.options.source.na_values,
         missing_rows=plan.missing,
         bins={name: bins.write() for name, bins in request.bins.items()},
     )

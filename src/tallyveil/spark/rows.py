@@ -81,7 +81,7 @@ class ClusterRows(Rows):
             _require_by_row(request, self.options)
         rows = StagedRows(table.rows_in.schema)
         return Opened(
-            request, replace(table, rows_in=rows, options=request.source, format="parquet")
+            request, replace(table, rows_in=rows, options=request.options.source, format="parquet")
         )
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class ClusterRows(Rows):
         uppers = {column.name: column.upper for column in request.columns}
         labels = tuple(name for name in keep if name not in uppers)
         task = partial(
-            stage_rows, vault=vault, uppers=uppers, labels=labels, options=request.source
+            stage_rows, vault=vault, uppers=uppers, labels=labels, options=request.options.source
         )
         files = jobs.list_files(self.frame)
         names = [*uppers, *labels]
@@ -136,10 +136,11 @@ class ClusterRows(Rows):
         rule.count(source)  # refuses columns that are not there
         names = list(dict.fromkeys((*rule.by, *(condition.column for condition in rule.where))))
         left_out = None
-        if request.person is None:
+        person = request.options.unit.id_column
+        if person is None:
             counted = jobs.group_rows(self.frame, names, partial(count_groups, rule=rule))
         else:
-            bound = PersonBound(request.person, unit.contributions, unit.separate, np.arange)
+            bound = PersonBound(person, unit.contributions, unit.separate, np.arange)
             rule.count_bounded(source, bound)
             key = entropy.octets(KEY).tobytes()
             place = partial(place_rows, rule=rule, person=bound.column)
@@ -154,7 +155,7 @@ class ClusterRows(Rows):
         counts, every = (
             np.sum([getattr(part, name) for part in counted], axis=0) for name in names_of_sums
         )
-        if request.person is not None:
+        if person is not None:
             left_out = int((every - counts).sum()), int(every.sum())
         cut = {column.name: clip_counts(counts, column.upper)}
         return Reading(cut, Layout.of_categories(request), every, left_out)
@@ -220,7 +221,7 @@ def _require_by_row(request: Request, options: ReleaseOptions) -> None:
         "counts.nested": request.nested,
         "counts.structural_zeros": request.zeros,
         "categories": request.categories,
-        "source.na_values": request.source.na_values,
+        "source.na_values": request.options.source.na_values,
         "output.confidential_report": options.output.confidential_report,
     }
     for name, value in together.items():
