@@ -28,10 +28,19 @@ spec.loader.exec_module(judge)
 COUNTS = [(i * i) % 7 + i % 4 for i in range(200)]
 
 
+SQUARES = [(i * i) % 23 for i in range(150)]
+
+
 def publish(tmp_path, **options):
     folder = tmp_path / "release"
     keys = {"upper": 12, "epsilon": "1/2", "delta": "1/1000"}
     return folder, privatize(COUNTS, out=folder, **{**keys, **options})
+
+
+def publish_one_row(tmp_path, **options):
+    folder = tmp_path / "release"
+    keys = {"upper": 30, "epsilon": 1, "contributions": 3, "spread": "one_row"}
+    return folder, privatize(SQUARES, out=folder, **{**keys, **options})
 
 
 @pytest.mark.parametrize(
@@ -61,11 +70,8 @@ def test_its_far_tails_are_cut_and_it_errs_less():
     plain = tv.geometric(tv.Query.count(200), "1/2")
     cut = tv.canonical(tv.Query.count(200), "1/2", "1/100")
     counts = np.full(2000, 100)
-    drawn = np.asarray(
-        privatize(
-            counts, upper=200, epsilon="1/2", delta="1/100", entropy=SeededNotPrivate(1)
-        ).table
-    )
+    keys = {"upper": 200, "epsilon": "1/2", "delta": "1/100", "entropy": SeededNotPrivate(1)}
+    drawn = np.asarray(privatize(counts, **keys).table)
     reach = np.flatnonzero(cut.matrix[100] > 1e-12)
     assert reach[0] <= drawn.min() <= drawn.max() <= reach[-1]
     assert reach[-1] < 120
@@ -141,19 +147,27 @@ def test_what_cannot_have_a_delta_is_refused(options, words, tmp_path):
     assert not (tmp_path / "release").exists()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"contributions": None},
+        {"neighbours": "replace_one"},
+        {"method": "fair"},
+        {"method": "preserve"},
+        {"priority": "counts"},
+        {"accuracy": 4, "epsilon": None},
+        {"delta": "1e-6"},
+    ],
+)
+def test_what_does_not_go_with_one_row_is_refused(options, tmp_path):
+    with pytest.raises(UsageError):
+        publish_one_row(tmp_path, **options)
+
+
 def test_a_delta_of_zero_is_none(tmp_path):
     _, release = publish(tmp_path, delta=0, method="geometric")
     assert release.receipt.method.name == "geometric"
     assert release.receipt.delta == 0
-
-
-SQUARES = [(i * i) % 23 for i in range(150)]
-
-
-def publish_one_row(tmp_path, **options):
-    folder = tmp_path / "release"
-    keys = {"upper": 30, "epsilon": 1, "contributions": 3, "spread": "one_row"}
-    return folder, privatize(SQUARES, out=folder, **{**keys, **options})
 
 
 def test_it_costs_the_same_errs_less_and_is_proved_for_all_moves(tmp_path):
@@ -176,16 +190,6 @@ def test_it_costs_the_same_errs_less_and_is_proved_for_all_moves(tmp_path):
     assert np.median(mine) < 0.9 * np.median(other)
 
 
-def test_small_epsilons_and_wide_ranges_have_plain_noise(tmp_path):
-    _, release = publish_one_row(tmp_path, epsilon="1/2")
-    assert release.receipt.columns[0].method.name == "geometric"
-    assert release.receipt.epsilon == Fraction(3, 2)
-    wide = privatize(SQUARES, upper=5000, epsilon=1, contributions=3, spread="one_row")
-    assert wide.receipt.columns[0].method.name == "geometric"
-    open_ended = privatize(SQUARES, epsilon=1, contributions=3, spread="one_row")
-    assert open_ended.receipt.columns[0].method.name == "geometric"
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -199,38 +203,33 @@ def test_plain_noise_says_what_the_other_would_need(tmp_path, options, words):
     folder, release = publish_one_row(tmp_path, **options)
     column = release.receipt.columns[0]
     assert (column.method.name == "geometric") == bool(words)
+    assert release.receipt.epsilon == 3 * Fraction(options.get("epsilon", 1))
     assert ("needs" in column.why) == bool(words)
     assert words in column.why
     assert column.why in (folder / "METHODOLOGY.html").read_text()
     assert checks(folder)
 
 
-@pytest.mark.parametrize(("upper", "noted"), [("", True), ("--upper 50", False)])
-def test_at_a_screen_a_statement_that_gains_nothing_is_said_to(tmp_path, upper, noted):
-    table = tmp_path / "t.csv"
-    table.write_text("id,n\n" + "".join(f"p{i},{count}\n" for i, count in enumerate(SQUARES)))
-    words = f"privatize {table} --count n --keep id --epsilon 1 --contributions 4 {upper} --out"
-    spread = ["--set", "unit.spread=one_row"]
-    done = CliRunner().invoke(app.app, [*words.split(), str(tmp_path / "r"), *spread])
-    assert done.exit_code == 0
-    assert ("--upper of at most 1,000" in " ".join(done.stderr.split())) == noted
+DISTINCT = "--contributions 5 --set unit.spread=distinct_rows --set budget.delta=1e-6"
+ONE_ROW = "--contributions 4 --set unit.spread=one_row"
+NEEDED = "--upper of at most 1,000"
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "words", "noted"),
     [
-        {"contributions": None},
-        {"neighbours": "replace_one"},
-        {"method": "fair"},
-        {"method": "preserve"},
-        {"priority": "counts"},
-        {"accuracy": 4, "epsilon": None},
-        {"delta": "1e-6"},
+        (ONE_ROW, NEEDED, True),
+        (f"{ONE_ROW} --upper 50", NEEDED, False),
+        (DISTINCT, "--set budget.delta is not spent", True),
     ],
 )
-def test_what_does_not_go_with_it_is_refused(options, tmp_path):
-    with pytest.raises(UsageError):
-        publish_one_row(tmp_path, **options)
+def test_at_a_screen_a_statement_that_gains_nothing_is_said_to(tmp_path, options, words, noted):
+    table = tmp_path / "t.csv"
+    table.write_text("id,n\n" + "".join(f"p{i},{count}\n" for i, count in enumerate(SQUARES)))
+    keys = f"privatize {table} --count n --keep id --epsilon 1 {options} --out"
+    done = CliRunner().invoke(app.app, [*keys.split(), str(tmp_path / "r")])
+    assert done.exit_code == 0
+    assert (words in " ".join(done.stderr.split())) == noted
 
 
 @pytest.mark.parametrize(
