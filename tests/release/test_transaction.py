@@ -26,6 +26,23 @@ def book(tmp_path):
     return ledger
 
 
+def pay(book, tmp_path, table=COUNTS, **options):
+    """A release that is debited, with the options that are changed."""
+    keys = {"upper": 9, "epsilon": 1, "ledger": book, "dataset": "cases", "out": tmp_path / "out"}
+    return privatize(table, **{**keys, **options})
+
+
+def watch(monkeypatch, home, name, see):
+    """Call `see` with the arguments of every call of a function, and then the function."""
+    real = getattr(home, name)
+
+    def watched(*args, **kwargs):
+        see(*args)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(home, name, watched)
+
+
 def test_a_folder_that_exists_is_refused_before_the_table_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(transaction, "open_table", lambda *_: pytest.fail("the table was read"))
     (tmp_path / "out").mkdir()
@@ -34,14 +51,9 @@ def test_a_folder_that_exists_is_refused_before_the_table_is_read(tmp_path, monk
 
 
 def test_a_folder_that_appears_meanwhile_is_refused_before_the_debit(book, tmp_path, monkeypatch):
-    def make(*values):
-        (tmp_path / "out").mkdir()
-        return real(*values)
-
-    real = transaction.plan_release
-    monkeypatch.setattr(transaction, "plan_release", make)
+    watch(monkeypatch, transaction, "plan_release", lambda *_: (tmp_path / "out").mkdir())
     with pytest.raises(tv.PackageError, match="exists already") as refused:
-        privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases")
+        pay(book, tmp_path)
     assert "spent" not in str(refused.value)
     assert book.account("cases").remaining_epsilon == 2
 
@@ -58,36 +70,13 @@ def test_what_fails_after_the_debit_says_that_the_budget_was_spent(
 
     problem = type(problem)(*problem.args)
     monkeypatch.setattr(transaction, "write_releases", fail)
-    paid = {"ledger": book, "dataset": "cases"} if debited else {}
+    free = {} if debited else {"ledger": None, "dataset": None}
     with pytest.raises(Exception, match=r"Gone|no room|unforeseen") as failed:
-        privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", **paid)
+        pay(book, tmp_path, **free)
     text = " ".join([str(failed.value), *getattr(failed.value, "__notes__", ())])
     assert ("The budget was spent before that, by entry 2 of the ledger." in text) == debited
     assert (book.account("cases").remaining_epsilon == 1) == debited
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("name", ["", " "])
-def test_counts_without_a_name_are_refused_before_the_debit(book, tmp_path, name):
-    table = pd.DataFrame({"ward": ["A", "B"], name: [1, 2]})
-    with pytest.raises(tv.ArgumentError, match="'count' must name columns that have a name"):
-        privatize(
-            table,
-            count=name,
-            keep="all",
-            upper=9,
-            epsilon=1,
-            out=tmp_path / "out",
-            ledger=book,
-            dataset="cases",
-        )
-    assert book.account("cases").remaining_epsilon == 2
-
-
-def test_a_ledger_needs_a_folder(book):
-    with pytest.raises(tv.UsageError, match="must be reserved first"):
-        privatize(COUNTS, upper=9, epsilon=1, ledger=book, dataset="cases")
-    assert book.account("cases").remaining_epsilon == 2
 
 
 def test_a_full_disk_costs_nothing(book, tmp_path, monkeypatch):
@@ -96,51 +85,28 @@ def test_a_full_disk_costs_nothing(book, tmp_path, monkeypatch):
 
     monkeypatch.setattr("tallyveil.release.folder._reserve", no_room)
     with pytest.raises(tv.PackageError, match="no room"):
-        privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "o", ledger=book, dataset="cases")
+        pay(book, tmp_path)
     assert book.account("cases").remaining_epsilon == 2
-    assert not (tmp_path / "o").exists()
+    assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("levels", [None, [1, "1/2"]])
-def test_the_steps_come_in_order(book, tmp_path, monkeypatch, levels):
+@pytest.mark.parametrize("cost", [{}, {"epsilon": None, "epsilons": [1, "1/2"]}])
+def test_the_steps_come_in_order(book, tmp_path, monkeypatch, cost):
     """Room, then debit, then the first draw, then the folder."""
     seen = []
-
-    def watch(home, name, word):
-        real = getattr(home, name)
-
-        def watched(*args, **kwargs):
-            seen.append(word)
-            return real(*args, **kwargs)
-
-        monkeypatch.setattr(home, name, watched)
-
-    watch(transaction, "reserve_folder", "room")
-    watch(tv.Ledger, "debit", "debit")
-    watch(Plan, "draw", "draw")
-    watch(transaction.Staging, "commit", "folder")
-    run = tv.privatize if levels is None else tv.privatize_levels
-    cost = {"epsilon": 1} if levels is None else {"epsilons": levels}
-    run(COUNTS, upper=9, out=tmp_path / "out", ledger=book, dataset="cases", **cost)
+    watch(monkeypatch, transaction, "reserve_folder", lambda *_: seen.append("room"))
+    watch(monkeypatch, tv.Ledger, "debit", lambda *_: seen.append("debit"))
+    watch(monkeypatch, Plan, "draw", lambda *_: seen.append("draw"))
+    watch(monkeypatch, transaction.Staging, "commit", lambda *_: seen.append("folder"))
+    pay(book, tmp_path, **cost)
     assert seen == ["room", "debit", "draw", "folder"]
 
 
 def test_what_is_proved_is_what_is_drawn_hashed_and_shipped(book, tmp_path, monkeypatch):
-    drawn = []
-
-    def keep(home, name):
-        real = getattr(home, name)
-
-        def watched(self, *args, **kwargs):
-            drawn.append(self)
-            return real(self, *args, **kwargs)
-
-        monkeypatch.setattr(home, name, watched)
-
-    keep(CertifiedGeometric, "draw_positions")
-    keep(CertifiedNoise, "release")
-    out = tmp_path / "out"
-    privatize(COUNTS, upper=9, epsilon=1, out=out, ledger=book, dataset="cases")
+    drawn, out = [], tmp_path / "out"
+    watch(monkeypatch, CertifiedGeometric, "draw_positions", lambda one, *_: drawn.append(one))
+    watch(monkeypatch, CertifiedNoise, "release", lambda one, *_: drawn.append(one))
+    pay(book, tmp_path)
     hashes = {hashlib.sha256(made.to_json().encode()).hexdigest() for made in drawn}
     shipped = {
         hashlib.sha256(path.read_bytes()).hexdigest() for path in out.glob("mechanism*.json")
@@ -158,13 +124,7 @@ def test_what_is_proved_is_what_is_drawn_hashed_and_shipped(book, tmp_path, monk
 @pytest.mark.parametrize("upper", [9, 255, 256, 70_000])
 def test_counts_travel_as_one_compact_array(monkeypatch, upper):
     seen = []
-    real = Plan.draw
-
-    def watched(self, counts, entropy):
-        seen.append(counts)
-        return real(self, counts, entropy)
-
-    monkeypatch.setattr(Plan, "draw", watched)
+    watch(monkeypatch, Plan, "draw", lambda plan, counts, entropy: seen.append(counts))
     privatize(np.array([3, 10**9, 0]), upper=upper, epsilon=1, method="geometric")
     (counts,) = seen
     assert counts.dtype == np.min_scalar_type(upper)
@@ -181,30 +141,70 @@ def test_a_release_is_short_to_look_at_and_can_be_pickled():
     assert again.files == rel.files
 
 
-def test_levels_and_single_releases_have_their_own_functions():
-    ladder = {"name": "ladder", "epsilons": [2, 1]}
-    with pytest.raises(tv.UsageError, match="privatize_levels"):
-        tv.privatize(COUNTS, upper=9, method=ladder)
-    with pytest.raises(tv.UsageError, match=r"epsilon.*Perhaps you mean 'epsilons'"):
-        tv.privatize_levels(COUNTS, upper=9, epsilon=1)
-    with pytest.raises(tv.UsageError, match="missing a required argument: 'epsilons'"):
-        tv.privatize_levels(COUNTS, upper=9)
-    with pytest.raises(tv.ArgumentError, match="strictly decreasing"):
-        tv.privatize_levels(COUNTS, upper=9, epsilons=[1, 2])
+@pytest.mark.parametrize(
+    ("call", "options", "error", "words"),
+    [
+        (
+            tv.privatize,
+            {"method": {"name": "ladder", "epsilons": [2, 1]}},
+            tv.UsageError,
+            "privatize_levels",
+        ),
+        (tv.privatize, {"eps": 1}, tv.UsageError, r"tv.privatize has no argument 'eps'\. Perhaps"),
+        (
+            tv.privatize,
+            {"epsilon": 1, "loss": "squared"},
+            tv.UsageError,
+            r"'loss'. It belongs to method=\{'name': 'design'",
+        ),
+        (
+            tv.privatize,
+            {"epsilon": 1, "delta": "1e-6"},
+            tv.UsageError,
+            r"'delta'. It belongs to budget=tv.Budget\(delta",
+        ),
+        (
+            tv.privatize_levels,
+            {"epsilon": 1},
+            tv.UsageError,
+            r"epsilon.*Perhaps you mean 'epsilons'",
+        ),
+        (tv.privatize_levels, {}, tv.UsageError, "missing a required argument: 'epsilons'"),
+        (tv.privatize_levels, {"epsilons": [1, 2]}, tv.ArgumentError, "strictly decreasing"),
+        (tv.privatize_levels, {"epsilons": 2}, tv.ArgumentError, "'epsilons' must be a list"),
+    ],
+)
+def test_mistaken_arguments_are_named(call, options, error, words):
+    with pytest.raises(error, match=words):
+        call(COUNTS, upper=9, **options)
+
+
+NAMELESS = "'count' must name columns that have a name"
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "error", "words"),
     [
-        {"upper": 9, "epsilon": "1e-12"},
-        {"upper": 9, "epsilon": 1, "entropy": "not a source"},
-        {"upper": 9, "epsilon": 1, "count": "\udcff"},
+        ({"epsilon": "1e-12"}, tv.TallyveilError, "epsilon"),
+        ({"entropy": "not a source"}, tv.TallyveilError, "entropy"),
+        ({"count": "\udcff"}, tv.TallyveilError, "count"),
+        ({"count": "", "keep": "all"}, tv.ArgumentError, NAMELESS),
+        ({"count": " ", "keep": "all"}, tv.ArgumentError, NAMELESS),
+        ({"out": None}, tv.UsageError, "must be reserved first"),
     ],
 )
-def test_what_cannot_be_published_is_refused_before_the_debit(book, tmp_path, options):
-    with pytest.raises(tv.TallyveilError):
-        privatize(COUNTS, out=tmp_path / "out", ledger=book, dataset="cases", **options)
+def test_what_cannot_be_published_is_refused_before_the_debit(
+    book, tmp_path, options, error, words
+):
+    table = (
+        pd.DataFrame({"ward": ["A", "B"], options["count"]: [1, 2]})
+        if words == NAMELESS
+        else COUNTS
+    )
+    with pytest.raises(error, match=words):
+        pay(book, tmp_path, table, **options)
     assert book.history("cases") == []
+    assert book.account("cases").remaining_epsilon == 2
 
 
 def test_levels_with_long_epsilons_have_names_that_fit(tmp_path):
@@ -220,56 +220,45 @@ def test_counts_that_were_not_clamped_are_never_drawn():
         plan.draw(np.array([4]), tv.Entropy())
 
 
-def test_a_mistyped_argument_is_named():
-    with pytest.raises(tv.UsageError, match=r"tv.privatize has no argument 'eps'\. Perhaps"):
-        tv.privatize(COUNTS, upper=9, eps=1)
-    with pytest.raises(tv.UsageError, match=r"'loss'. It belongs to method=\{'name': 'design'"):
-        tv.privatize(COUNTS, upper=9, epsilon=1, loss="squared")
-    with pytest.raises(tv.UsageError, match=r"'delta'. It belongs to budget=tv.Budget\(delta"):
-        tv.privatize(COUNTS, upper=9, epsilon=1, delta="1e-6")
-    with pytest.raises(tv.ArgumentError, match="'epsilons' must be a list"):
-        tv.privatize_levels(COUNTS, upper=9, epsilons=2)
+WEAK = "weak protection: with a probability of up to 0."
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "words"), [("1/2", "almost as well"), (3, "to this extent"), (6, "weak protection")]
+    ("options", "words", "strong"),
+    [
+        ({"epsilon": "1/2"}, "almost as well", True),
+        ({"epsilon": 3}, "to this extent", False),
+        ({"epsilon": 6}, "weak protection", False),
+        ({"delta": "1/5"}, WEAK, False),
+        ({"delta": "1/100"}, WEAK, False),
+        ({"delta": "1e-6"}, "almost as well", True),
+    ],
 )
-def test_the_promise_says_what_its_epsilon_is_worth(epsilon, words):
-    rel = privatize(COUNTS, upper=9, epsilon=epsilon)
-    assert words in rel.receipt.promise
-    assert ("almost as well" in rel.receipt.promise) == (words == "almost as well")
+def test_the_promise_says_what_its_epsilon_and_delta_are_worth(options, words, strong):
+    method = "geometric" if "delta" in options else "auto"
+    promise = privatize(COUNTS, upper=9, method=method, **{"epsilon": 1, **options}).receipt.promise
+    assert words in promise
+    assert ("almost as well" in promise) == strong
+    assert (WEAK in promise) == (words == WEAK)
 
 
-@pytest.mark.parametrize("what", ["interval", "nothing"])
-def test_a_type_that_parquet_has_not_is_refused_before_the_debit(book, tmp_path, what):
+@pytest.mark.parametrize("kind", ["interval", "nothing", "long answer"])
+def test_a_type_that_parquet_has_not_is_refused_before_the_debit(book, tmp_path, kind):
     pa = pytest.importorskip("pyarrow")
-    number = np.arange(300)
-    odd = {
-        "interval": pa.array([pa.MonthDayNano([1, 2, 3])] * 300),
-        "nothing": pa.array([b""] * 300, pa.binary(0)),
-    }[what]
-    table = pa.table({"number": number, "odd": odd, "cases": number % 10})
-    require_refused(table, book, tmp_path)
-
-
-def test_a_long_answer_of_such_a_type_is_refused_before_the_debit(book, tmp_path):
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect(tmp_path / "long.db") as database:
-        made = "SELECT i AS number, to_days(i::int) AS odd, i % 10 AS cases FROM range(70000) r(i)"
-        database.execute(f"CREATE TABLE long AS {made}")
-    require_refused(f"duckdb:{tmp_path / 'long.db'}", book, tmp_path, sql="FROM long")
-
-
-def require_refused(table, book, tmp_path, **options):
-    keys = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, **options}
+    number, options = np.arange(300), {}
+    if kind == "long answer":
+        duckdb = pytest.importorskip("duckdb")
+        table, options = f"duckdb:{tmp_path / 'long.db'}", {"sql": "FROM long"}
+        rows = "SELECT i AS number, to_days(i::int) AS odd, i % 10 AS cases FROM range(70000) r(i)"
+        with duckdb.connect(tmp_path / "long.db") as database:
+            database.execute(f"CREATE TABLE long AS {rows}")
+    else:
+        odd = {
+            "interval": pa.array([pa.MonthDayNano([1, 2, 3])] * 300),
+            "nothing": pa.array([b""] * 300, pa.binary(0)),
+        }[kind]
+        table = pa.table({"number": number, "odd": odd, "cases": number % 10})
     with pytest.raises(tv.TableError, match="'odd'") as refused:
-        privatize(table, **keys, out=tmp_path / "out", ledger=book, dataset="cases")
+        pay(book, tmp_path, table, count="cases", keep="all", **options)
     assert "2147483647" not in str(refused.value)
     assert book.account("cases").remaining_epsilon == 2
-
-
-@pytest.mark.parametrize(("delta", "weak"), [("1/5", True), ("1/100", True), ("1e-6", False)])
-def test_a_large_delta_is_no_strong_promise(delta, weak):
-    rel = privatize(COUNTS, upper=9, epsilon=1, delta=delta, method="geometric")
-    assert ("weak protection: with a probability of up to 0." in rel.receipt.promise) == weak
-    assert ("almost as well" in rel.receipt.promise) != weak
