@@ -1,7 +1,6 @@
 """Totals of groups in receipts and on pages: those of `estimate_total`, where they can be told."""
 
 import re
-import shutil
 from html import unescape
 
 import numpy as np
@@ -72,8 +71,12 @@ def show(number):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_page_gives_what_estimate_total_gives(frame, kind):
-    rel = publish(frame, **KINDS[kind])
+def test_page_and_folder_give_what_estimate_total_gives(frame, kind, tmp_path):
+    rel = publish(frame, **KINDS[kind], out=tmp_path / "r")
+    assert read_receipt(tmp_path / "r") == rel.receipt
+    checked = {finding.name: finding.ok for finding in tv.check_package(tmp_path / "r")}
+    assert all(checked.values())
+    assert "groups" in checked
     shown = read_page(rel.files["METHODOLOGY.html"].decode())
     titles = set()
     for column in rel.receipt.columns:
@@ -100,15 +103,6 @@ def test_the_page_gives_what_estimate_total_gives(frame, kind):
     assert kind != "nested" or not kinds["deaths"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_folder_with_totals_of_groups_checks(frame, kind, tmp_path):
-    rel = publish(frame, **KINDS[kind], out=tmp_path / "r")
-    assert read_receipt(tmp_path / "r") == rel.receipt
-    findings = {finding.name: finding for finding in tv.check_package(tmp_path / "r")}
-    assert all(finding.ok for finding in findings.values())
-    assert "groups" in findings
-
-
 def forge(folder, change):
     """Change a receipt's totals of groups, and make the page and the checksums again."""
     document = read(folder)
@@ -120,7 +114,7 @@ def forge(folder, change):
     return [finding.name for finding in tv.check_package(folder) if not finding.ok]
 
 
-def put(part, index, value):
+def set_first(part, index, value):
     def change(column):
         column["groups"][0][part][index] = value
 
@@ -142,56 +136,44 @@ FORGERIES = {
     "high": move("high", 1, 1),
     "rows": move("rows", 0, 1),
     "label": lambda column: column["groups"][0]["labels"][0].__setitem__(0, "S9"),
-    "other column": put("by", 0, "half"),
+    "other column": set_first("by", 0, "half"),
     "twice": lambda column: column["groups"].append(column["groups"][0]),
     "added": lambda column: column["groups"][0].update(published=column["groups"][0]["rows"]),
+    "sums": move("published", 0, 1),
 }
 SILENCE = {
+    "nothing": lambda column: None,
     "left out": lambda column: column["groups"].pop(),
     "all left out": lambda column: column.pop("groups"),
     "swapped": lambda column: column["groups"].reverse(),
 }
 
 
-@pytest.mark.parametrize("name", FORGERIES)
-def test_forged_totals_of_groups_do_not_pass(frame, tmp_path, name):
-    publish(frame, **KINDS["preserve"], out=tmp_path / "r")
-    assert forge(tmp_path / "r", lambda column: None) == []
-    assert forge(tmp_path / "r", FORGERIES[name]) == ["groups"]
-
-
-@pytest.mark.parametrize("name", SILENCE)
-def test_totals_may_be_left_out_or_stand_in_another_order(frame, tmp_path, name):
+@pytest.mark.parametrize("name", [*FORGERIES, *SILENCE])
+def test_forged_totals_of_groups_do_not_pass_but_silence_does(frame, tmp_path, name):
     """Nothing wrong is said so. Which columns make groups depends on what a file can tell apart."""
-    publish(frame, **KINDS["preserve"], out=tmp_path / "r")
-    assert forge(tmp_path / "r", SILENCE[name]) == []
+    publish(frame, **KINDS["hierarchy" if name == "sums" else "preserve"], out=tmp_path / "r")
+    expected = ["groups"] if name in FORGERIES else []
+    assert forge(tmp_path / "r", {**FORGERIES, **SILENCE}[name]) == expected
 
 
 @pytest.mark.parametrize("shift", [3, 1500])
-def test_totals_of_large_counts_cannot_be_moved(tmp_path, shift):
+@pytest.mark.parametrize("place", ["groups", "figures"])
+def test_totals_of_large_counts_cannot_be_moved(tmp_path, shift, place):
     """Noise of 60 is little beside totals of 10^9, and so is what a forger may move."""
     counts = np.random.default_rng(1).integers(999_000, 1_001_000, 2000)
     table = pd.DataFrame({"id": range(2000), "half": ["a", "b"] * 1000, "cases": counts})
     options = {"count": "cases", "keep": "all", "method": "geometric", "epsilon": 1}
     privatize(table, **options, out=tmp_path / "r")
 
-    def move_groups(column):
-        for part in ("estimate", "low", "high"):
-            column["groups"][0][part][0] += shift
+    def change(column):
+        for part in ("estimate" if place == "groups" else "value", "low", "high"):
+            if place == "groups":
+                column["groups"][0][part][0] += shift
+            else:
+                column["total"][part] += shift
 
-    def move_total(column):
-        for part in ("value", "low", "high"):
-            column["total"][part] += shift
-
-    assert forge(tmp_path / "r", move_total) == ["figures"]
-    shutil.rmtree(tmp_path / "r")
-    privatize(table, **options, out=tmp_path / "r")
-    assert forge(tmp_path / "r", move_groups) == ["groups"]
-
-
-def test_forged_sums_beside_totals_of_groups_do_not_pass(frame, tmp_path):
-    publish(frame, **KINDS["hierarchy"], out=tmp_path / "r")
-    assert forge(tmp_path / "r", move("published", 0, 1)) == ["groups"]
+    assert forge(tmp_path / "r", change) == [place]
 
 
 HOSTILE = {
@@ -207,12 +189,12 @@ HOSTILE = {
     "labels of two": lambda column: column["groups"][0]["labels"].append(["x"] * 8),
     "a label that is a number": lambda column: column["groups"][0]["labels"][0].append(7),
     "by twice": lambda column: column["groups"][0].update(by=["state", "state"]),
-    "not finite": put("estimate", 0, float("inf")),
-    "a huge estimate": put("estimate", 0, 1e300),
-    "a whole estimate": put("estimate", 0, 12),
-    "a huge end": put("high", 0, 10**60),
-    "an end that is a word": put("low", 0, "1"),
-    "true for a number": put("rows", 0, True),
+    "not finite": set_first("estimate", 0, float("inf")),
+    "a huge estimate": set_first("estimate", 0, 1e300),
+    "a whole estimate": set_first("estimate", 0, 12),
+    "a huge end": set_first("high", 0, 10**60),
+    "an end that is a word": set_first("low", 0, "1"),
+    "true for a number": set_first("rows", 0, True),
     "a part that is missing": lambda column: column["groups"][0].pop("low"),
     "too many groups": lambda column: column["groups"][0].update(
         labels=[[f"g{i}" for i in range(99)]],
@@ -244,35 +226,34 @@ def cycle(*labels, size=120):
     return [labels[i % len(labels)] for i in range(size)]
 
 
-def test_only_a_few_groups_of_several_rows_are_stated():
-    many = [f"g{i % (MOST_GROUPS + 1)}" for i in range(200)]
-    assert grouped(a=cycle("x", size=200), b=many, c=list(range(200))) == []
-    assert grouped(few=[f"g{i % MOST_GROUPS}" for i in range(200)]) == [("few",)]
-    assert grouped(pairs=[i // 2 for i in range(10)]) == [("pairs",)]
-    assert grouped(alone=[i // 2 for i in range(9)] + [9, 10]) == []
-
-
-def test_names_are_taken_before_codes_that_make_the_same_groups():
-    codes, names = cycle(1, 2, 3), cycle("x", "y", "z")
-    assert grouped(code=codes, name=names, also=cycle("k", "l", "m")) == [("name",)]
-    assert grouped(name=names, code=codes) == [("name",)]
+MANY = [f"g{i % (MOST_GROUPS + 1)}" for i in range(200)]
+CODES, NAMES, ALSO = cycle(1, 2, 3), cycle("x", "y", "z"), cycle("k", "l", "m")
+ODD = [
+    ("a\nb", "c"),
+    ("x" * 81, "c"),
+    (0.5, 1.5),
+    ("1e3", "1000"),
+    (2**60, 2**60 + 1),
+    ("a", " a"),
+    ("None", ""),
+    ("2026-01-31 12:30:00", "2026-02-01 00:00:00"),
+]
 
 
 @pytest.mark.parametrize(
-    "labels",
+    ("columns", "groups"),
     [
-        ("a\nb", "c"),
-        ("x" * 81, "c"),
-        (0.5, 1.5),
-        ("1e3", "1000"),
-        (2**60, 2**60 + 1),
-        ("a", " a"),
-        ("None", ""),
-        ("2026-01-31 12:30:00", "2026-02-01 00:00:00"),
+        ({"a": cycle("x", size=200), "b": MANY, "c": list(range(200))}, []),
+        ({"few": [f"g{i % MOST_GROUPS}" for i in range(200)]}, [("few",)]),
+        ({"pairs": [i // 2 for i in range(10)]}, [("pairs",)]),
+        ({"alone": [i // 2 for i in range(9)] + [9, 10]}, []),
+        ({"code": CODES, "name": NAMES, "also": ALSO}, [("name",)]),  # before codes of the same
+        ({"name": NAMES, "code": CODES}, [("name",)]),
+        *(({"odd": cycle(*odd), "plain": cycle("p", "p", "q")}, [("plain",)]) for odd in ODD),
     ],
 )
-def test_texts_that_are_no_plain_labels_make_no_groups(labels):
-    assert grouped(odd=cycle(*labels), plain=cycle("p", "p", "q")) == [("plain",)]
+def test_only_a_few_groups_of_several_rows_and_plain_labels_are_stated(columns, groups):
+    assert grouped(**columns) == groups
 
 
 @pytest.mark.parametrize("kind", ["pandas", "index", "polars", "arrow", "float32"])
@@ -311,20 +292,13 @@ def test_labels_cannot_write_on_the_page(frame):
 
 
 def test_long_tables_and_many_lines_state_no_totals(frame, monkeypatch):
-    monkeypatch.setattr(by_group, "MOST_ROWS", ROWS - 1)
-    rel = publish(frame, **KINDS["geometric"])
-    assert rel.receipt.columns[0].groups == ()
-    monkeypatch.setattr(by_group, "MOST_ROWS", ROWS)
     monkeypatch.setattr(by_group, "MOST_LINES", 10)
     rel = publish(frame, **KINDS["geometric"])
     assert [made.by for made in rel.receipt.columns[0].groups] == [("state",), ("region",)]
-
-
-def test_a_long_table_is_not_read_for_groups(monkeypatch, tmp_path):
-    """Nobody looks at the labels of a table that states no totals."""
-    monkeypatch.setattr(by_group, "MOST_ROWS", 100)
+    monkeypatch.setattr(by_group, "MOST_ROWS", ROWS - 1)
     monkeypatch.setattr(by_group, "group_rows", lambda *_: pytest.fail("labels were read"))
-    assert grouped(word=cycle("a", "b")) == []
+    rel = publish(frame, **KINDS["geometric"])
+    assert rel.receipt.columns[0].groups == ()
 
 
 def test_levels_state_totals_of_their_own(frame, tmp_path):
