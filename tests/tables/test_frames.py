@@ -161,3 +161,13 @@ def test_unknown_arguments_are_refused_before_the_table_is_read():
         privatize("nowhere.csv", count="x", upper=1, epsilon=1, method="magic")
     with pytest.raises(ArgumentError, match="one for each of the 2"):
         privatize("nowhere.csv", count=["x", "y"], upper=[1, 2, 3], epsilon=1)
+
+
+@pytest.mark.parametrize("counts", [[1, 2, 2], [1, 3, 2], [3, 1, 2]])
+def test_places_of_rows_in_an_index_are_not_published(counts):
+    """A table sorted by its counts has their order in an index that nobody named."""
+    frame = pd.DataFrame({"area": list("abc"), "cases": counts}).sort_values("cases")
+    for table in (frame, frame.reset_index(drop=True)):
+        release = privatize(table.sort_values("area"), count="cases", keep="all", upper=9, epsilon=1)
+        assert release.files["data.csv"].startswith(b"area,cases\n")
+        assert release.table.index.equals(pd.RangeIndex(3))

@@ -107,7 +107,7 @@ def _wrap_pandas(frame: Any) -> Table:
     import pandas as pd
 
     names = [str(name) for name in frame.columns]
-    has_index = not (isinstance(frame.index, pd.RangeIndex) and frame.index.name is None)
+    has_index = _holds_labels(frame.index)
     index = [
         (f"index {number}" if name is None else str(name), name)
         for number, name in enumerate(frame.index.names if has_index else ())
@@ -126,6 +126,18 @@ def _wrap_pandas(frame: Any) -> Table:
     native = PandasNative(dtypes, _convert_levels(levels), labels, tuple(index))
     table = convert_columns(every, series, "pandas", native)
     return replace(table, index_names=tuple(name for name, _ in index))
+
+
+def _holds_labels(index: Any) -> bool:
+    """Return whether an index holds labels.
+
+    Numbers without a name are places of rows: a table that was sorted or filtered by a
+    confidential count has its order there, and a RangeIndex only where nothing moved.
+    """
+    import pandas as pd
+
+    named = any(name is not None for name in index.names)
+    return named or index.nlevels > 1 or not pd.api.types.is_numeric_dtype(index.dtype)
 
 
 def _convert_levels(levels: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,9 +47,13 @@ def find_totals(table: Table, names: Sequence[str]) -> dict[str, tuple[str | Non
     searches = {
         name: _Search() for name in names if table.rows_in.schema.field(name).type == pa.string()
     }
-    for batch in table.scan(list(searches)) if searches else ():
+
+    def visit(batch: Any) -> None:
         for name, search in searches.items():
             search.add(batch.column(name))
+
+    if searches:
+        table.measure(names, visit)
     return {name: searches[name].finish() if name in searches else (None, 1) for name in names}
 
 

@@ -427,10 +427,15 @@ class Table:
             return _name_type(kind)
         return self.measure([name])[name].kind or "string"
 
-    def measure(self, names: Sequence[str]) -> dict[str, TextFacts]:
-        """Measure columns of labels, in one pass over the columns that are new."""
+    def measure(
+        self, names: Sequence[str], visit: Callable[[pa.RecordBatch], None] | None = None
+    ) -> dict[str, TextFacts]:
+        """Measure columns of labels, in one pass over those that are new; `visit` sees all."""
         facts = {name: TextFacts() for name in names if name not in self.facts}
-        for batch in self.scan(list(facts)) if facts else ():
+        scanned = list(names) if visit else list(facts)
+        for batch in self.scan(scanned) if scanned else ():
+            if visit is not None:
+                visit(batch)
             for name, fact in facts.items():
                 try:
                     facts[name] = fact.join(self._measure_labels(batch.column(name), fact.kind))
@@ -446,6 +451,8 @@ class Table:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if pa.types.is_integer(column.type):
+            return TextFacts.of_integers(column)
         if pa.types.is_string(column.type) and not self.is_text:  # else Arrow made it of UTF-8
             column.validate(full=True)
         texts = write_texts(column)

@@ -209,6 +209,8 @@ class TextRows:
     identity: FileIdentity | None = None
     held: Any = None
     """All rows of a short file."""
+    cuts: tuple[tuple[int, int], ...] = ()
+    """Bytes and rows of the header and of every block, once all rows were checked."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -251,9 +253,10 @@ class TextRows:
             header, _ = next(_cut_rows(self._read_lines(stream), self.delimiter), (b"", 0))
         opened = replace(self, names=self._read_header(header), identity=identity)
         held: list[Any] | None = []
-        rows = size = 0
+        rows, size, cuts = 0, 0, [(len(header), 0)]
         for block, batch in opened._split(opened.names):
             rows += batch.num_rows
+            cuts.append((len(block), batch.num_rows))
             size += len(block)
             if judge is not None:
                 judge(block, batch)
@@ -263,7 +266,7 @@ class TextRows:
                 held = None
         opened.require_same()
         table = None if held is None else pa.Table.from_batches(held, opened.schema)
-        return replace(opened, count=rows, held=table)
+        return replace(opened, count=rows, held=table, cuts=tuple(cuts))
 
     def _read_header(self, line: bytes) -> tuple[str, ...]:
         try:
@@ -290,7 +293,11 @@ class TextRows:
         """Yield every block with the cells of some columns."""
         rows = 0
         with self.content.open() as stream:
-            blocks = _cut_rows(self._read_lines(stream), self.delimiter)
+            lines_read = self._read_lines(stream)
+            if self.cuts:
+                blocks = _cut_again(lines_read, self.cuts)
+            else:
+                blocks = _cut_rows(lines_read, self.delimiter)
             next(blocks, None)  # the header
             for block, lines in blocks:
                 batch = self._parse(block, names, rows)
@@ -494,6 +501,22 @@ def _cut_rows(pieces: Iterable[bytes], delimiter: str) -> Iterator[tuple[bytes, 
             block = block[end:]
         if block:
             yield checker.check(block)
+
+
+def _cut_again(
+    pieces: Iterable[bytes], cuts: Iterable[tuple[int, int]]
+) -> Iterator[tuple[bytes, int]]:
+    """Yield the header and the blocks of a file that was checked, each with its number of rows."""
+    rest, more = b"", iter(pieces)
+    for size, rows in cuts:
+        parts = [rest]
+        missing = size - len(rest)
+        while missing > 0 and (piece := next(more, None)) is not None:
+            parts.append(piece)
+            missing -= len(piece)
+        text = b"".join(parts)
+        yield text[:size], rows
+        rest = text[size:]
 
 
 def _find_ends(text: bytes) -> tuple[int, int]:

@@ -78,6 +78,15 @@ class TextFacts(NamedTuple):
             kind,
         )
 
+    @classmethod
+    def of_integers(cls, numbers: Any) -> TextFacts:
+        """Bound the text of an Arrow array of whole numbers, as if each were the longest."""
+        import pyarrow.compute as pc
+
+        ends = pc.min_max(numbers).as_py().values()
+        longest = max((len(str(end)) for end in ends if end is not None), default=0)
+        return cls(longest * len(numbers), 0, longest)
+
     def join(self, other: TextFacts) -> TextFacts:
         """Return the facts of two parts of a column together."""
         return TextFacts(
