@@ -9,14 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from tallyveil.release.datapackage import FileFacts
 from tallyveil.release.folder import CHECKSUMS
 from tallyveil.release.methods.base import require
-from tallyveil.release.receipt import Receipt
-from tallyveil.release.release import plain_name
 from tallyveil.untrusted import read_file
 
-__all__ = ["Hashed", "check_files", "measure_data"]
+__all__ = ["Hashed", "check_files"]
 
 Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
 """Gives the size of a file and its SHA-256."""
@@ -27,7 +24,8 @@ MOST_FILES = 10_000
 
 def check_files(root: Path, hashed: Hashed) -> str:
     """Every file is listed with its checksum, and every listed file is there."""
-    present = _list_present(root)
+    present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
+    require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
     require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
     for name in present:
         regular = stat.S_ISREG(os.lstat(root / name).st_mode)
@@ -46,15 +44,3 @@ def check_files(root: Path, hashed: Hashed) -> str:
         _, digest = hashed(root / name)
         require(digest == value, f"{name} was changed: its checksum does not match")
     return f"{len(listed)} files, none missing, none changed, none added"
-
-
-def _list_present(root: Path) -> set[str]:
-    """The names of all files."""
-    present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
-    require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
-    return present
-
-
-def measure_data(root: Path, receipt: Receipt, hashed: Hashed) -> FileFacts:
-    """Return the size and the hash of the data file."""
-    return FileFacts(*hashed(root / plain_name(receipt.table.file)))

@@ -17,7 +17,7 @@ from msgspec import structs
 from tallyveil.arrays import Floats
 from tallyveil.certified.base import Certified
 from tallyveil.check.counts import check_counts
-from tallyveil.check.files import Hashed, check_files, measure_data
+from tallyveil.check.files import Hashed, check_files
 from tallyveil.check.findings import (
     Finding,
     NotComparedError,
@@ -28,10 +28,16 @@ from tallyveil.check.findings import (
 )
 from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint_page
-from tallyveil.release.datapackage import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
+from tallyveil.release.datapackage import (
+    DATAPACKAGE,
+    METHODOLOGY,
+    RECEIPT,
+    FileFacts,
+    describe_data,
+)
 from tallyveil.release.folder import name_level_folder
 from tallyveil.release.groups import read_sums, restate_groups
-from tallyveil.release.methods.base import Check, Task, require
+from tallyveil.release.methods.base import Task, require
 from tallyveil.release.page import methodology
 from tallyveil.release.receipt import Receipt
 from tallyveil.release.records import DrawnRecord, GroupRecord, to_plain
@@ -101,7 +107,7 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
         ("published counts", lambda: check_counts(read(), receipt)),
         ("figures", partial(_check_figures, receipt, certified, matrices)),
         ("page", partial(_check_page, root, receipt, matrices)),
-        *_list_own_checks(root, read, receipt),
+        *receipt.method.list_checks(root, read, receipt),
         ("groups", lambda: _check_groups(root, read(), receipt, certified)),
         ("data description", lambda: _check_description(root, read(), receipt, hashed)),
     ]
@@ -148,17 +154,17 @@ def _check_budget(receipt: Receipt) -> str:
         method, separate = column.method, receipt.unit.separate
         alone = method.name == "geometric" and len(column.stages) == 1 and not receipt.disjoint
         require(alone or not separate, f"{column.name} is not drawn row by row")
-        sizes = () if receipt.sums is None else receipt.sums.measured_sizes
+        sizes = () if receipt.sums is None else receipt.sums.measured or receipt.sums.sizes
         rows = receipt.protected_rows
         task = Task(column.name, column.upper, column.epsilon, rows, sizes=sizes)
         expected = [(f"{column.name}: {kind}", epsilon) for kind, epsilon in method.stages(task)]
         stated = [
-            (s.name, s.certified_epsilon if separate else s.epsilon / receipt.multiplier)
+            (s.name, s.certified_epsilon if separate else s.epsilon / receipt.unit.multiplier)
             for s in column.stages
         ]
         require(stated == expected, f"the stages of {column.name} are not those of its method")
         delta = any(stage.delta for stage in column.stages)
-        fits = not delta or (method.with_delta and receipt.multiplier == 1)
+        fits = not delta or (method.with_delta and receipt.unit.multiplier == 1)
         require(fits, f"{column.name} has a delta that its method or unit cannot have")
         for stage in column.stages:
             cost = method.charge(receipt.unit, stage.certified_epsilon)
@@ -217,11 +223,6 @@ def _check_page(root: Path, receipt: Receipt, matrices: list[Floats | None]) -> 
     return f"{METHODOLOGY} as built again"
 
 
-def _list_own_checks(root: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
-    """What is particular to the method of the columns."""
-    return receipt.method.list_checks(root, read, receipt)
-
-
 def _check_groups(
     root: Path, table: Table, receipt: Receipt, certified: list[list[Certified]]
 ) -> str:
@@ -246,7 +247,7 @@ def _agree(stated: GroupRecord, expected: GroupRecord) -> bool:
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashed) -> str:
-    written = measure_data(root, receipt, hashed)
+    written = FileFacts(*hashed(root / plain_name(receipt.table.file)))
     stated = read_json(root / DATAPACKAGE)["resources"][0]
     types = {field["name"]: field["type"] for field in stated["schema"]["fields"]}
     require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")

@@ -179,9 +179,8 @@ def expected_accuracy(certified: Certified, upper: int, last: int | None = None)
     `last` is the largest count of interest, `upper` if none is known.
     """
     if isinstance(certified, CertifiedNoise):
-        is_clamped = (
-            last is None and upper <= WIDE
-        )  # rows of sums, which are clamped after the draw
+        # rows of sums are clamped after the draw
+        is_clamped = last is None and upper <= WIDE
         far = upper if is_clamped else min(FAR if last is None else last, FARTHEST)
         top = min(upper, _reach_beyond(far, certified))
         return geometric_accuracy(top, certified.exact_epsilon, choose_stated(far))

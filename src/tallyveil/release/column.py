@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tallyveil.arrays import Floats, Integers, Tally, count_values, freeze
+from tallyveil.arrays import Floats, Integers, count_values, freeze
 
 __all__ = [
     "Histogram",
@@ -63,11 +63,6 @@ class Histogram:
         dense = np.asarray(rows)
         present = np.flatnonzero(dense)
         return cls(tuple(present.tolist()), tuple(dense[present].tolist()))
-
-    @classmethod
-    def of_tally(cls, tally: Tally) -> Histogram:
-        """The histogram of counts that were tallied."""
-        return cls(tuple(tally.values.tolist()), tuple(tally.rows.tolist()))
 
     @classmethod
     def count(cls, counts: NDArray[np.integer[Any]]) -> Histogram:

@@ -72,20 +72,7 @@ def describe_data(
         _describe_field(name, data, receipt, types or {})
         for name in (*data.index_names, *data.names)
     ]
-    is_text = data.format == "csv"
-    resource: dict[str, Any] = {
-        "profile": "tabular-data-resource" if is_text else "data-resource",
-        "name": "data",
-        "path": receipt.table.file,
-        "format": data.format,
-        "mediatype": MEDIA_TYPES[data.format],
-        "encoding": "utf-8",
-        "bytes": written.size,
-        "hash": f"sha256:{written.sha256}",
-        "schema": {"fields": fields},
-    }
-    if is_text:
-        resource["dialect"] = {"delimiter": ",", "header": True}
+    resource = _describe_file("data", receipt.table.file, data.format, written, fields)
     package = {
         "profile": "data-package",
         "name": f"private-release-{receipt.release}",
@@ -111,7 +98,8 @@ def _describe_field(
         words = "an unbiased estimate of the count, with noise; see METHODOLOGY.html"
         limits: dict[str, Any] = {"required": True}
     else:
-        words = f"{BEST_USE if column.is_best else 'a privatized count'}; see METHODOLOGY.html"
+        use = BEST_USE if column.method.tradeoff == 0 else "a privatized count"
+        words = f"{use}; see METHODOLOGY.html"
         limits = {"required": True, "minimum": 0, "maximum": column.upper}
     return {"name": name, "type": "integer", "description": words, "constraints": limits}
 
@@ -126,18 +114,27 @@ def _describe_ranges(name: str, receipt: Receipt) -> dict[str, Any]:
     return {"description": words, "constraints": {"enum": list(receipt.table.list_ranges(name))}}
 
 
-def _describe_sums(name: str, content: bytes) -> dict[str, Any]:
+def _describe_sums(file: str, content: bytes) -> dict[str, Any]:
     """The file of one level of a hierarchy."""
     header = next(csv.reader(io.StringIO(content.decode("utf-8"))))
+    fields = [{"name": column, "type": "any"} for column in header]
+    return _describe_file(file.removesuffix(".csv"), file, "csv", FileFacts.of(content), fields)
+
+
+def _describe_file(
+    name: str, file: str, kind: str, facts: FileFacts, fields: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """One file, with its columns."""
+    is_text = kind == "csv"
     return {
-        "profile": "tabular-data-resource",
-        "name": name.removesuffix(".csv"),
-        "path": name,
-        "format": "csv",
-        "mediatype": MEDIA_TYPES["csv"],
+        "profile": "tabular-data-resource" if is_text else "data-resource",
+        "name": name,
+        "path": file,
+        "format": kind,
+        "mediatype": MEDIA_TYPES[kind],
         "encoding": "utf-8",
-        "bytes": len(content),
-        "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
-        "schema": {"fields": [{"name": column, "type": "any"} for column in header]},
-        "dialect": {"delimiter": ",", "header": True},
+        "bytes": facts.size,
+        "hash": f"sha256:{facts.sha256}",
+        "schema": {"fields": fields},
+        **({"dialect": {"delimiter": ",", "header": True}} if is_text else {}),
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil.release.groups import require_described
-from tallyveil.release.receipt import ColumnRecord, Receipt
+from tallyveil.release.receipt import Receipt
 from tallyveil.release.release import plain_name, read_receipt, require_listed_files
 from tallyveil.tables.export import write_copy
 from tallyveil.tables.published import read_released
@@ -57,11 +57,7 @@ def _list_intervals(receipt: Receipt) -> list[list[Any]]:
     header = ["column", "true count", "published from", "published to", "in at least"]
     rows: list[list[Any]] = [header]
     for column in receipt.columns:
-        rows += _list_column(column)
+        stated = column.accuracy
+        parts = zip(stated.true_count, stated.interval_low, stated.interval_high, strict=True)
+        rows += [[column.name, *numbers, stated.confidence] for numbers in parts]
     return rows
-
-
-def _list_column(column: ColumnRecord) -> list[list[Any]]:
-    stated = column.accuracy
-    parts = zip(stated.true_count, stated.interval_low, stated.interval_high, strict=True)
-    return [[column.name, *numbers, stated.confidence] for numbers in parts]

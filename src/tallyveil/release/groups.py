@@ -353,7 +353,7 @@ def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
     by_place: dict[bytes, PublicGroups] = {}
     for names in list_group_columns(receipt):
         groups = group_rows(table, names)
-        if groups is None or not _has_plain_labels(table, names):
+        if groups is None or not all(_is_plain(table, name) for name in names):
             continue
         place = np.empty(table.rows, dtype=np.uint8)
         for number, rows in enumerate(groups.rows):
@@ -371,12 +371,10 @@ def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
     return chosen
 
 
-def _has_plain_labels(table: Table, names: Sequence[str]) -> bool:
-    """Whether every kind of file gives these columns' labels back as they are."""
-    return all(name in table.names and _are_plain(table, name) for name in names)
-
-
-def _are_plain(table: Table, name: str) -> bool:
+def _is_plain(table: Table, name: str) -> bool:
+    """Whether every kind of file gives this column's labels back as they are."""
+    if name not in table.names:
+        return False
     kind, labels = table.type_of(name), list(map(str, table.codes(name).labels))
     if kind == "number":
         return all(SMALL_CODE.fullmatch(label) or label.lower() in MISSING for label in labels)

@@ -109,7 +109,10 @@ def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
     named = counted | set(public)
     unnamed = [name for name in (*source.index_names, *source.names) if name not in named]
     if unnamed and request.keep is None:
-        raise _unnamed_columns(unnamed)
+        raise TableError(
+            f"Name the public columns to release with 'keep' ({_list_names(unnamed)}), or use "
+            "keep='all'."
+        )
     if not request.keep_all and (hidden := [n for n in source.index_names if n not in named]):
         raise TableError(
             f"The index {hidden[0]!r} of the table would be released. Name it in 'keep', or leave "
@@ -176,12 +179,6 @@ def _require_no_totals(totals: Totals, request: Request, public: Sequence[str]) 
     raise TableError(
         f"{reason}, which may count everyone {times}. Remove it (release totals with 'hierarchy'), "
         f"use unit.contributions={often}, or counts.allow_totals=True if nobody is counted twice."
-    )
-
-
-def _unnamed_columns(names: Sequence[str]) -> TableError:
-    return TableError(
-        f"Name the public columns to release with 'keep' ({_list_names(names)}), or use keep='all'."
     )
 
 

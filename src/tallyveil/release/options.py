@@ -227,10 +227,8 @@ class Unit(Struct, frozen=True):
             raise UsageError(f"'spread' {self.spread!r} does not go with 'disjoint' columns.")
         if self.id_column is not None and self.kind != "person":
             raise UsageError("'id_column' bounds the records of a person: set 'kind' to 'person'.")
-        if self.spread == "one_row":
-            self._require_one_row()
-
-    def _require_one_row(self) -> None:
+        if self.spread != "one_row":
+            return
         if self.id_column is not None:
             raise UsageError("'id_column' bounds records in all rows: leave 'spread' out.")
         if self.contributions == 1 or self.neighbours != "add_remove":

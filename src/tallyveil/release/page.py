@@ -83,7 +83,9 @@ def _load_templates() -> Environment:
         "amount": lambda value: f"{float(value):.6g}",
         "day": _show_day,
         "exact": shown_rational,
-        "kinds_of_groups": _name_kinds,
+        "kinds_of_groups": lambda column: list_names(
+            [f"by {' and '.join(g.by)}" for g in column.groups]
+        ),
         "listed": list_names,
         "number": _show_number,
         "percent": lambda share: f"{share:.0%}",
@@ -133,7 +135,7 @@ def _bound_certainty(receipt: Receipt) -> str:
 
 def _describe_multiplier(receipt: Receipt) -> str:
     """How contributions enter the cost."""
-    times = receipt.multiplier
+    times = receipt.unit.multiplier
     if all(column.method.together for column in receipt.columns):
         return f"Every epsilon is for a change of a count by up to {times}"
     if receipt.unit.separate and receipt.unit.delta:
@@ -151,37 +153,21 @@ def _add_counts(column: ColumnRecord) -> int:
     return sum(count * rows for count, rows in pairs)
 
 
-def _name_kinds(column: ColumnRecord) -> str:
-    """The groups whose totals are on the page."""
-    return list_names([f"by {' and '.join(groups.by)}" for groups in column.groups])
-
-
 def _describe_groups(column: ColumnRecord, groups: GroupRecord) -> dict[str, Any]:
     """One table of totals, with an interval drawn in every line."""
-    limits = (
-        min(0.0, *groups.low, *groups.estimate),
-        max(1.0, *groups.high, *groups.estimate),
-    )
+    low, high = min(0.0, *groups.low, *groups.estimate), max(1.0, *groups.high, *groups.estimate)
     published = groups.published or [0] * len(groups.rows)
-    lines = zip(
-        groups.groups,
-        groups.rows,
-        published,
-        groups.estimate,
-        groups.low,
-        groups.high,
-        strict=True,
-    )
-    names = ("group", "rows", "published", "estimate", "low", "high")
+    parts = {"group": groups.groups, "rows": groups.rows, "published": published}
+    parts |= {"estimate": groups.estimate, "low": groups.low, "high": groups.high}
     return {
         "column": column.name,
         "by": " and ".join(groups.by),
         "published": groups.published is not None,
-        "axis": svg.interval_axis(limits),
+        "axis": svg.interval_axis((low, high)),
         "lines": [
-            dict(zip(names, line, strict=True))
-            | {"mark": svg.interval_mark(line[4], line[3], line[5], limits)}
-            for line in lines
+            dict(zip(parts, line, strict=True))
+            | {"mark": svg.interval_mark(line[4], line[3], line[5], (low, high))}
+            for line in zip(*parts.values(), strict=True)
         ],
     }
 

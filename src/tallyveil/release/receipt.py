@@ -207,11 +207,6 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
         return self.upper != NO_UPPER
 
     @property
-    def is_best(self) -> bool:
-        """Whether the counts themselves are the best guess for every row."""
-        return self.method.tradeoff == 0
-
-    @property
     def measures_distribution(self) -> bool:
         """Whether a stage measured the distribution."""
         return any(stage.kind == DISTRIBUTION for stage in self.stages)
@@ -390,11 +385,6 @@ class Receipt(Record, frozen=True, kw_only=True):
         return compose(self._charges).epsilon(rest) if rest >= SMALLEST_DELTA else self.epsilon
 
     @property
-    def multiplier(self) -> int:
-        """By how much one unit can move counts."""
-        return self.unit.multiplier
-
-    @property
     def unit_name(self) -> str:
         """The unit in words, with what the publisher states of disjoint columns."""
         only = (f", and in only one of {', '.join(group)}" for group in self.disjoint)
@@ -470,7 +460,7 @@ class Receipt(Record, frozen=True, kw_only=True):
             epsilon_exact=epsilon,
             delta=float(delta),
             delta_exact=delta,
-            multiplier=self.multiplier,
+            multiplier=self.unit.multiplier,
             dp_flavor={
                 "name": "Approximate DP" if delta else "Pure DP",
                 "data_domain": "tables with these rows and columns and any whole counts of at "

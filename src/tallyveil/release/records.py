@@ -355,11 +355,6 @@ class SumsRecord(Record, frozen=True, kw_only=True):
         return (*(level.sums for level in self.levels), self.rows)
 
     @property
-    def measured_sizes(self) -> tuple[int, ...]:
-        """How many sums of each level are not 0 for certain."""
-        return self.measured or self.sizes
-
-    @property
     def files(self) -> tuple[str, ...]:
         """The file of each level above the rows."""
         return tuple(level.file for level in self.levels)

@@ -81,11 +81,9 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         0.556874183
         """
         added = epsilon * self.multiplier
-        return (
-            min(added, _compose_equal(epsilon, self.multiplier, self.delta))
-            if self.delta
-            else added
-        )
+        if not self.delta:
+            return added
+        return min(added, _compose_equal(epsilon, self.multiplier, self.delta))
 
     @property
     def multiplier(self) -> int:
@@ -95,7 +93,17 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def name(self) -> str:
         """The unit in words, with the bound that the promise rests on."""
-        return self._name + self._where
+        if self.kind == "event":
+            often = "" if self.contributions == 1 else f", counted at most {self._times}"
+            words = f"one single event, such as a visit or a test, and not a person{often}"
+        elif self.bound == "enforced":
+            often = "one was" if self.contributions == 1 else f"{self.contributions} were"
+            words = f"one person, of whose rows at most {often} counted"
+        elif self.of_rows:
+            words = f"one person, with at most {self._rows} in the confidential table"
+        else:
+            words = f"one person, counted at most {self._times} in each count column"
+        return words + self._where
 
     @property
     def _where(self) -> str:
@@ -103,17 +111,6 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.separate:
             return ", no two in the same row of the published table"
         return ", all in one row of the published table" if self.one_row else ""
-
-    @property
-    def _name(self) -> str:
-        if self.kind == "event":
-            often = "" if self.contributions == 1 else f", counted at most {self._times}"
-            return f"one single event, such as a visit or a test, and not a person{often}"
-        if self.bound == "enforced":
-            return f"one person, of whose rows at most {self._often} counted"
-        if self.of_rows:
-            return f"one person, with at most {self._rows} in the confidential table"
-        return f"one person, counted at most {self._times} in each count column"
 
     @property
     def moves(self) -> str:
@@ -164,10 +161,6 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def _rows(self) -> str:
         return "one row" if self.contributions == 1 else f"{self.contributions} rows"
-
-    @property
-    def _often(self) -> str:
-        return "one was" if self.contributions == 1 else f"{self.contributions} were"
 
     @property
     def _times(self) -> str:

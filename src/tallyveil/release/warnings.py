@@ -33,7 +33,7 @@ def list_remarks(plan: ReleasePlan) -> list[str]:
         _remark_on_exact_rows(plan),
         _remark_on_kept_counts(plan),
         _remark_on_formulas(plan),
-        _remark_on_epsilon(plan),
+        remark_on_cost(sum((epsilon for _, epsilon in plan.charges), Fraction(0)), plan.delta),
     )
     return [remark for remark in remarks if remark]
 
@@ -177,12 +177,6 @@ def _remark_on_formulas(plan: ReleasePlan) -> str:
         f"Cells of {_list(formulas)} begin with =, +, - or @, which a spreadsheet runs as a "
         "formula. They are published as they are."
     )
-
-
-def _remark_on_epsilon(plan: ReleasePlan) -> str:
-    """A cost that protects little."""
-    cost = sum((epsilon for _, epsilon in plan.charges), Fraction(0))
-    return remark_on_cost(cost, plan.delta) or ""
 
 
 def _look_at(plan: ReleasePlan) -> Table:

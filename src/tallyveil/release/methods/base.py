@@ -31,6 +31,7 @@ from tallyveil.release.accuracy import (
     Figures,
     Outcome,
     describe_drawn,
+    describe_matched,
     expected_accuracy,
 )
 from tallyveil.release.column import Histogram, PublishedColumn
@@ -402,7 +403,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
 
     def describe(self, outcome: Outcome) -> Figures:
         """The figures of a column; the same for who publishes it and for who checks it."""
-        return describe_drawn(outcome)
+        return describe_matched(outcome) if self.matches else describe_drawn(outcome)
 
     # -- a release that is read back -------------------------------------------------------------
 

@@ -171,4 +171,4 @@ class Staircase(Geometric, frozen=True, tag="staircase"):
 
     def find_query(self, column: ColumnRecord, receipt: Receipt) -> Query:
         """Counts where one unit moves one of them by all its moves."""
-        return count_moved_by(column.upper, receipt.multiplier)
+        return count_moved_by(column.upper, receipt.unit.multiplier)

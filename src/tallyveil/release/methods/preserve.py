@@ -22,7 +22,7 @@ from tallyveil.estimate.draws import PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.estimate.ranks import find_row_limits, hand_out_ranks, keep_error, round_histogram
 from tallyveil.exact import exact_rational
-from tallyveil.release.accuracy import Figures, Outcome, describe_matched, predict_release
+from tallyveil.release.accuracy import predict_release
 from tallyveil.release.column import Histogram, Matching, PublishedColumn
 from tallyveil.release.methods.base import (
     COUNTS,
@@ -170,10 +170,6 @@ class Preserve(Method, frozen=True, tag="preserve"):
         matching = Matching.of(private.values, counts)
         column = PublishedColumn(counts, published, matching, draws.noisy, private.values)
         return (column,)
-
-    def describe(self, outcome: Outcome) -> Figures:
-        """The figures of a column."""
-        return describe_matched(outcome)
 
 
 def draw_ranked(plan: Plan, counts: Counts, entropy: Entropy) -> RankedDraws:

@@ -13,7 +13,6 @@ from tallyveil.arrays import Integers, Mask, freeze
 from tallyveil.errors import TableError
 from tallyveil.estimate.histogram import estimate_strata
 from tallyveil.estimate.ranks import match_ranks, round_histogram
-from tallyveil.release.accuracy import Figures, Outcome, describe_matched
 from tallyveil.release.column import Histogram, Matching, PublishedColumn
 from tallyveil.release.methods.base import (
     Check,
@@ -110,19 +109,14 @@ class Strata(Method, frozen=True, tag="strata"):
         matched = []
         for stratum, histogram in zip(private, histograms, strict=True):
             order = entropy.permutation(stratum.records)
-            matched.append(
-                match_ranks(stratum, cells, round_histogram(histogram, stratum.records), order)
-            )
+            rounded = round_histogram(histogram, stratum.records)
+            matched.append(match_ranks(stratum, cells, rounded, order))
         counts = _join(plan.task, matched)
         values = _join(plan.task, [stratum.values for stratum in private])
         unclamped = [part.noisy for part in draws if part.noisy is not None]
         noisy = _join(plan.task, unclamped) if unclamped else None
         figures = Histogram.count(counts), Matching.of(values, counts)
         return (PublishedColumn(counts, *figures, noisy, values),)
-
-    def describe(self, outcome: Outcome) -> Figures:
-        """The figures of a column."""
-        return describe_matched(outcome)
 
     def list_checks(self, folder: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
         """The stated strata are those of the data."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -180,15 +181,9 @@ class PublishedSums(PublishedColumn):
 
     def list_levels(self, accuracy: LevelAccuracy) -> list[LevelColumn]:
         """What the file of each level says of the column."""
-        return [
-            LevelColumn(
-                sums,
-                format_numbers(estimates),
-                accuracy,
-                self.missed[level] if self.missed else None,
-            )
-            for level, (sums, estimates) in enumerate(zip(self.sums, self.estimates, strict=True))
-        ]
+        texts = map(format_numbers, self.estimates)
+        parts = zip_longest(self.sums, texts, self.missed)
+        return [LevelColumn(sums, text, accuracy, missed) for sums, text, missed in parts]
 
 
 @dataclass(frozen=True, eq=False)
