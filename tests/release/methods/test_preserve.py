@@ -5,6 +5,7 @@ import json
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tallyveil as tv
@@ -23,15 +24,13 @@ ROWS = 1200
 
 
 def table():
-    import pandas as pd
-
     counts = np.random.default_rng(7).geometric(0.25, ROWS) - 1
     return pd.DataFrame({"area": range(ROWS), "state": ["a", "b"] * (ROWS // 2), "cases": counts})
 
 
-def publish(**options):
+def publish(source=None, **options):
     keys = {"count": "cases", "keep": "all", "upper": 40, "epsilon": "1/2"}
-    return privatize(table(), **{**keys, **options})
+    return privatize(table() if source is None else source, **{**keys, **options})
 
 
 def measure(released):
@@ -42,18 +41,14 @@ def measure(released):
 
 def test_less_tradeoff_means_less_error_and_more_distance():
     """Means over 12 releases; the gaps are many standard errors wide."""
-    findings = {}
+    findings = []
     for tradeoff in ("0", "1"):
+        keys = {"priority": tradeoff, "epsilon": "1/10"}
         each = [
-            measure(
-                publish(
-                    priority=tradeoff, epsilon="1/10", entropy=SeededNotPrivate(seed)
-                ).table.cases
-            )
-            for seed in range(12)
+            measure(publish(**keys, entropy=SeededNotPrivate(i)).table.cases) for i in range(12)
         ]
-        findings[tradeoff] = np.mean(each, axis=0), np.std(each, axis=0) / np.sqrt(12)
-    (near, spread), (matched, other) = findings["0"], findings["1"]
+        findings.append((np.mean(each, axis=0), np.std(each, axis=0) / np.sqrt(12)))
+    (near, spread), (matched, other) = findings
     assert near[1] + 4 * np.hypot(spread[1], other[1]) < matched[1]
     assert matched[0] + 4 * np.hypot(spread[0], other[0]) < near[0]
 
@@ -93,9 +88,8 @@ def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
     if "structural_zeros" in options:
         frame.loc[frame.state == "a", "cases"] = 0
     frame.to_csv(tmp_path / "cases.csv", index=False)
-    keys = {"count": "cases", "keep": "all", "upper": 40, "epsilon": "1/2", **options}
     folder = tmp_path / "release"
-    release = privatize(tmp_path / "cases.csv", out=folder, **keys)
+    release = publish(tmp_path / "cases.csv", out=folder, **options)
     assert checks(folder)
     assert read_receipt(folder) == release.receipt
     column = release.receipt.columns[0]
@@ -113,8 +107,7 @@ def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
 @pytest.mark.parametrize(("tradeoff", "marked"), [("0", True), ("1/4", False)])
 def test_counts_that_are_best_guesses_are_marked_as_such(tmp_path, tradeoff, marked):
     folder = tmp_path / "release"
-    keys = {"count": "cases", "keep": "all", "upper": 40, "epsilon": 1, "priority": tradeoff}
-    privatize(table(), out=folder, **keys)
+    publish(epsilon=1, priority=tradeoff, out=folder)
     assert checks(folder)
     described = json.loads((folder / "datapackage.json").read_text())["resources"][0]["schema"]
     (field,) = (field for field in described["fields"] if field["name"] == "cases")
@@ -127,31 +120,16 @@ def test_counts_that_are_best_guesses_are_marked_as_such(tmp_path, tradeoff, mar
 def test_balanced_counts_err_no_more_than_plain_noise():
     """Where ranks cost more than plain noise; means over 20 releases."""
     counts = np.random.default_rng(3).binomial(20, 0.5, 4000)
-    released = {
-        name: [
-            privatize(
-                counts, upper=20, epsilon="3/2", entropy=SeededNotPrivate(seed), **options
-            ).table
-            for seed in range(20)
-        ]
-        for name, options in {
-            "balanced": {"priority": "balanced"},
-            "ranked": {"priority": 1},
-            "plain": {"method": "geometric"},
-        }.items()
-    }
-    errors = {
-        name: [np.abs(table - counts).mean() for table in tables]
-        for name, tables in released.items()
-    }
-    mean = {name: np.mean(values) for name, values in errors.items()}
-    spread = {name: np.std(values) / np.sqrt(20) for name, values in errors.items()}
+    kinds = {"balanced": {"priority": "balanced"}, "ranked": {"priority": 1}}
+    mean, spread, far = {}, {}, {}
+    for name, options in {**kinds, "plain": {"method": "geometric"}}.items():
+        keys = {"upper": 20, "epsilon": "3/2", **options}
+        tables = [privatize(counts, **keys, entropy=SeededNotPrivate(i)).table for i in range(20)]
+        errors = [np.abs(table - counts).mean() for table in tables]
+        mean[name], spread[name] = np.mean(errors), np.std(errors) / np.sqrt(20)
+        far[name] = np.mean([np.abs(np.sort(t) - np.sort(counts)).mean() for t in tables])
     assert mean["balanced"] < mean["plain"] + 4 * np.hypot(spread["balanced"], spread["plain"])
     assert mean["ranked"] > mean["plain"] + 4 * np.hypot(spread["ranked"], spread["plain"])
-    far = {
-        name: np.mean([np.abs(np.sort(t) - np.sort(counts)).mean() for t in tables])
-        for name, tables in released.items()
-    }
     assert far["ranked"] < far["balanced"] < far["plain"]
 
 
@@ -223,20 +201,12 @@ def preserve(upper, budget):
     return Plan(task, Preserve(), "", budget.epsilon, stages)
 
 
-def draw_privately(counts, upper, budget, source):
-    return preserve(upper, budget).draw(counts, source).private
-
-
-def match_counts(draws, source):
-    budget = split_budget(1, "1/2", records=9, size=9)
-    (published,) = preserve(draws.size - 1, budget).publish(RankedDraws(draws), source)
-    return published.counts, published.histogram.spread_out(draws.size)
-
-
-def release(counts, upper, epsilon, split="predicted", entropy=None):
-    source = Entropy() if entropy is None else entropy
+def release(counts, upper, epsilon, split="predicted"):
     budget = split_budget(epsilon, split, records=len(counts), size=upper + 1)
-    return match_counts(draw_privately(np.asarray(counts), upper, budget, source), source)
+    plan, source = preserve(upper, budget), Entropy()
+    draws = plan.draw(np.asarray(counts), source).private
+    (published,) = plan.publish(RankedDraws(draws), source)
+    return published.counts, published.histogram.spread_out(draws.size)
 
 
 @pytest.mark.parametrize("split", ["predicted", "paper", "1/3", 0])
@@ -260,7 +230,7 @@ def test_publishing_takes_private_draws_and_nothing_else():
     fields = set(PrivateDraws.__dataclass_fields__)
     assert fields == {"values", "epsilon2", "totals", "epsilon1", "size", "thresholds", "weights"}
     budget = split_budget(1, "1/2", records=len(COUNTS), size=21)
-    draws = draw_privately(COUNTS, 20, budget, Entropy())
+    draws = preserve(20, budget).draw(COUNTS, Entropy()).private
     assert not np.shares_memory(draws.values, COUNTS)
     assert not draws.values.flags.writeable
     assert not draws.totals.flags.writeable
