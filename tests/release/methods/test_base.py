@@ -1,29 +1,30 @@
 """A signed column beside the counts: right on average, its variance exact, checked, and free."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tallyveil as tv
 from tallyveil.errors import UsageError
+from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tests.asking import privatize
-from tests.attacks.forging import reseal
+from tests.attacks.forging import checks, reseal
 
 ROWS = 400
 
 
 def table():
-    import pandas as pd
-
     counts = [0] * 250 + [i % 9 for i in range(140)] + [40, 60, 90, 20, 33, 45, 12, 15, 70, 31]
     return pd.DataFrame({"area": range(ROWS), "state": ["a", "b"] * 200, "cases": counts})
 
 
-def publish(**options):
+def publish(source=None, **options):
     keys = {"count": "cases", "keep": "all", "upper": 50, "epsilon": 1, "unbiased": True}
-    return privatize(table(), **{**keys, **options})
+    return privatize(table() if source is None else source, **{**keys, **options})
 
 
 @pytest.mark.parametrize("method", ["geometric", "preserve"])
@@ -56,10 +57,6 @@ def test_it_changes_nothing_else_and_costs_nothing(method):
 
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "7/2"])
 def test_the_variance_is_that_of_the_certified_integers(epsilon):
-    from fractions import Fraction
-
-    from tallyveil.proof.geometric_noise import GeometricNoise
-
     noise = GeometricNoise.of(Fraction(epsilon))
     a = np.exp(-float(Fraction(epsilon)))
     assert float(noise.variance) == pytest.approx(2 * a / (1 - a) ** 2, rel=2e-5)
@@ -71,9 +68,8 @@ def test_the_variance_is_that_of_the_certified_integers(epsilon):
 def test_check_proves_that_the_counts_were_made_from_it(method, tmp_path):
     folder = tmp_path / "release"
     table().to_csv(tmp_path / "cases.csv", index=False)
-    options = {"count": "cases", "keep": "all", "upper": 50, "epsilon": 1, "method": method}
-    privatize(tmp_path / "cases.csv", unbiased=True, out=folder, **options)
-    assert all(finding.ok for finding in tv.check_package(folder))
+    publish(tmp_path / "cases.csv", method=method, out=folder)
+    assert checks(folder)
     fields = json.loads((folder / "datapackage.json").read_text())["resources"][0]["schema"]
     assert fields["fields"][-1]["name"] == "cases_unbiased"
     assert "cases_unbiased" in (folder / "METHODOLOGY.html").read_text()
@@ -96,18 +92,14 @@ def test_what_cannot_have_one_is_refused_before_anything_is_spent():
         publish(method="fair")
     with pytest.raises(UsageError, match="give a table"):
         privatize([1, 2, 3], upper=9, epsilon=1, unbiased=True)
-    frame = table().rename(columns={"area": "cases_unbiased"})
     with pytest.raises(UsageError, match="already"):
-        privatize(frame, count="cases", keep="all", upper=9, epsilon=1, unbiased=True)
+        publish(table().rename(columns={"area": "cases_unbiased"}))
 
 
 @pytest.mark.parametrize("method", ["geometric", "preserve"])
 def test_structural_zeros_stay_zero_in_it(method, tmp_path):
     frame = table()
     frame.loc[frame.state == "a", "cases"] = 0
-    options = {"keep": "all", "upper": 50, "epsilon": 1, "method": method, "unbiased": True}
-    rel = privatize(
-        frame, "cases", structural_zeros="state == a", out=tmp_path / "release", **options
-    )
+    rel = publish(frame, method=method, structural_zeros="state == a", out=tmp_path / "r")
     assert not rel.table.cases_unbiased[rel.table.state == "a"].any()
-    assert all(finding.ok for finding in tv.check_package(tmp_path / "release"))
+    assert checks(tmp_path / "r")
