@@ -129,18 +129,11 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("most", [40, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", list(CASES))
-def test_one_person_moves_an_output_by_no_more_than_epsilon(name: str, script: Script) -> None:
-    enumerate_draws(name, script, most=40)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(CASES))
-def test_one_person_moves_no_output_by_more_than_epsilon(name: str, script: Script) -> None:
-    enumerate_draws(name, script, most=3000)
-
-
-def enumerate_draws(name: str, script: Script, most: int) -> None:
+def test_one_person_moves_no_output_by_more_than_epsilon(
+    name: str, script: Script, most: int
+) -> None:
     """Up to so many draws near the truth; each is handed to every table."""
     result, tables = CASES[name]()
     truths = []
