@@ -234,3 +234,10 @@ def test_no_column_leaves_unnamed(tallyveil, cases, tmp_path):
     assert "Budget     no ledger: other releases of this data are not tracked" in done.stdout
     assert rows(tmp_path / "a" / "data.csv")[0] == ["fips", "cases"]
     tallyveil(*words, "--keep", "all", "--keep", "fips", check=2)
+
+
+@pytest.mark.parametrize("flag", ["--hierarchy", "--out", "--within", "--contributions"])
+def test_a_flag_of_one_value_is_given_once(tallyveil, cases, tmp_path, flag):
+    done = tallyveil(f"{BASE} {flag} 1 {flag} 2", cases, "--out", tmp_path / "x", check=2)
+    assert f"Give {flag} once" in done.stderr
+    assert list(tmp_path.glob("*/receipt.json")) == []

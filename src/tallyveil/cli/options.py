@@ -135,6 +135,9 @@ def takes_flags(
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def call(**values: Any) -> None:
+            for flag in offered:
+                if flag.kind not in (MANY, bool):
+                    values[flag.parameter] = _read_once(flag, values[flag.parameter])
             keys = {flag.key: values.pop(flag.parameter) for flag in offered if flag.key}
             settings = values.pop("set", None) or ()
             command(request=_gather(keys), settings=settings, **values)
@@ -151,6 +154,16 @@ def takes_flags(
     return decorate
 
 
+def _read_once(flag: Flag, values: list[Any] | None) -> Any:
+    """Return the value of a flag that is given once; of two the second would win unseen."""
+    from tallyveil.errors import UsageError
+
+    if values and len(values) > 1:
+        hint = f", such as {flag.name} state,county" if flag.metavar == "COLUMNS" else ""
+        raise UsageError(f"Give {flag.name} once{hint}.")
+    return values[0] if values else None
+
+
 def _make_parameter(flag: Flag, required: bool, panels: bool) -> inspect.Parameter:
     words = HELP[flag.name].partition(" [default")[0] if required else HELP[flag.name]
     option: Any = typer.Option(
@@ -161,7 +174,9 @@ def _make_parameter(flag: Flag, required: bool, panels: bool) -> inspect.Paramet
         show_default=False,
     )
     default = inspect.Parameter.empty if required else False if flag.kind is bool else None
-    kind = flag.kind | None if default is None else flag.kind
+    several: Any = list
+    kind = flag.kind if flag.kind in (MANY, bool) else several[flag.kind]
+    kind = kind | None if default is None else kind
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(
         flag.parameter, keyword, default=default, annotation=Annotated[kind, option]
