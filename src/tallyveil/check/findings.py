@@ -32,8 +32,9 @@ TOTAL_SLACK = 1e-10
 
 LONGEST_DETAIL = 300
 NOT_COMPARED = (
-    "The data and proofs check. The page was written by another version and was not compared: do "
-    "not rely on it. Write it again with: tallyveil report FOLDER --out page.html"
+    "The data and proofs check. The page was written by another version and was not compared, nor "
+    "were the sentences of the receipt: do not rely on them. Write the page again with: tallyveil "
+    "report FOLDER --out page.html"
 )
 UNREADABLE = (
     TallyveilError,

@@ -18,7 +18,8 @@ NOT_SHOWN = (
     "that the counts were really drawn from the certified mechanisms, once, from the true table",
     "how often and in which columns a person was counted, and that a given upper bound did not "
     "come from the data",
-    "names, times, remarks and which program it was; what else was released from the same data",
+    "names, times, remarks, rows left out for a missing count, and which program it was; what else "
+    "was released from the same data",
 )
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -322,10 +322,7 @@ def describe_matched(outcome: Outcome, bounded: bool = True) -> Figures:
         first = outcome.distribution
         epsilon1 = Fraction(0) if first is None else first.exact_epsilon
         spread = estimate_spread(outcome.rows, epsilon1, epsilon)
-
-    def expect(shares: Floats) -> float:
-        return expect_matched(shares, epsilon, matching)
-
+    expect = partial(expect_matched, epsilon=epsilon, matching=matching)
     return outcome.state(accuracy, spread, None, expect if bounded else None)
 
 

@@ -40,13 +40,10 @@ def build_files(
     written: FileFacts,
     receipt: Receipt,
     matrices: Sequence[Floats | None],
-    parts: Mapping[str, Mapping[str, bytes]],
+    proofs: Mapping[str, bytes],
+    sums: Mapping[str, bytes],
 ) -> dict[str, bytes]:
-    """Name and content of every file but the data, which are `written` already, and checksums.
-
-    `parts` are the files of proofs and of sums, by these two words.
-    """
-    proofs, sums = parts["proofs"], parts["sums"]
+    """Name and content of every file but the data, which are `written` already, and checksums."""
     return {
         DATAPACKAGE: describe_data(data, written, receipt, sums=sums),
         RECEIPT: receipt.to_json().encode(),

@@ -240,9 +240,6 @@ class ReleasePlan:
             figures += sum(self.groups.full.sizes[:-1]) * (2000 + 200 * len(uppers))
         levels = max(1, len(self.method.levels))
         figures += 24 * self.rows * len(uppers) * self.method.unbiased
-        return levels * (self._bound_data(uppers) + proofs + figures + (4 << 20))
-
-    def _bound_data(self, uppers: Mapping[str, int]) -> int:
         fullest = {
             name: np.full(self.rows, upper, np.min_scalar_type(upper))
             for name, upper in uppers.items()
@@ -252,7 +249,7 @@ class ReleasePlan:
         size = built.require_writable()
         if not self.layout.grouped:  # labels are measured once
             self.source.facts.update(built.facts)
-        return size
+        return levels * (size + proofs + figures + (4 << 20))
 
 
 def open_table(table: Any, options: ReleaseOptions) -> Opened:
@@ -311,7 +308,10 @@ def plan_release(
     labels = Labels(source, request.categories if layout.grouped else (), request.by)
     groups = method.group(labels, layout.order, free)
     rows = len(next(iter(counts.values())).values)
-    _require_apart(request, rows)
+    unit = request.unit
+    if unit.separate and unit.bound == "stated" and unit.contributions > rows:
+        rule = f"be at most {rows:,}, the published rows, if no two contributions are in one"
+        raise ArgumentError("contributions", rule, unit.contributions)
     facts = {"groups": groups, "free": free, "bounds": bounds}
     columns = tuple(plan_column(request, column, rows, **facts) for column in request.columns)
     return ReleasePlan(
@@ -437,14 +437,6 @@ def _require_free_names(source: Table, request: Request, layout: Layout) -> None
         if name in taken:
             raise UsageError(f"The table has a column {name!r} already: rename it first.")
     require_own_names((*(() if layout.grouped else source.index_names), *layout.keep, *added))
-
-
-def _require_apart(request: Request, rows: int) -> None:
-    """Refuse a statement that cannot be: contributions in more rows than there are."""
-    unit = request.unit
-    if unit.separate and unit.bound == "stated" and unit.contributions > rows:
-        rule = f"be at most {rows:,}, the published rows, if no two contributions are in one"
-        raise ArgumentError("contributions", rule, unit.contributions)
 
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:

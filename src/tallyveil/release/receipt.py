@@ -68,6 +68,9 @@ __all__ = [
 ]
 
 RECEIPT_FORMAT = "tallyveil-receipt"
+ROUND_OFF = 1e-9
+"""How far composed amounts may be apart that are rounded in another order."""
+
 MOST_COMPOSED = 100
 """More charges than this are added up: composing them would take a reader too long."""
 
@@ -332,7 +335,7 @@ class Receipt(Record, frozen=True, kw_only=True):
     about: About = field(default_factory=About)
 
     def __post_init__(self) -> None:
-        for find in (_find_odd_tables, _find_odd_methods, _find_odd_units):
+        for find in (_find_odd_tables, _find_odd_methods, _find_odd_units, _find_odd_accounts):
             for problem in find(self):
                 raise PackageError(f"The receipt {problem}.")
 
@@ -521,8 +524,18 @@ class Receipt(Record, frozen=True, kw_only=True):
         receipt = cls.from_dict(data)
         if receipt.program.page != fingerprint_page():
             stated: Statement = from_plain(data.get("statement"), Statement)
-            numbers = {name: getattr(receipt.statement, name) for name in NUMBERS}
-            receipt = structs.replace(receipt, statement=structs.replace(stated, **numbers))
+            expected: Any = receipt.statement
+            numbers = {name: getattr(expected, name) for name in NUMBERS}
+            loss = structs.replace(
+                stated.privacy_loss,
+                privacy_parameters=expected.privacy_loss.privacy_parameters,
+            )
+            words = {
+                name: {key: getattr(stated, name).get(key, "") for key in getattr(expected, name)}
+                for name in ("dp_flavor", "model", "accounting", "implementation")
+            }
+            statement = structs.replace(stated, **numbers, **words, privacy_loss=loss)
+            receipt = structs.replace(receipt, statement=statement)
         if receipt.to_json().encode() != content:
             raise PackageError("The receipt contradicts itself, or is not in its one form.")
         return receipt
@@ -563,6 +576,15 @@ def _find_odd_methods(receipt: Receipt) -> Iterator[str]:
         yield "states different groups or levels for its columns"
     if sums is not None and isinstance(first, Sums) and not first.fits(sums):
         yield "states sums that its method has not"
+
+
+def _find_odd_accounts(receipt: Receipt) -> Iterator[str]:
+    """Yield what no account of a ledger states of a release that it paid for."""
+    account, total = receipt.ledger, receipt.composed
+    if account is None or account.total_epsilon is None or total is None:
+        return
+    if float(total) > float(account.total_epsilon) * (1 + ROUND_OFF):
+        yield "costs more than all releases of its account together"
 
 
 def _find_odd_units(receipt: Receipt) -> Iterator[str]:

@@ -114,8 +114,7 @@ class Release:
     def describe(self, written: FileFacts) -> dict[str, bytes]:
         """The content of every other file, for data that are `written` already."""
         matrices = [f.mechanism.matrix if f.mechanism else None for f in self.figures]
-        parts = {"proofs": self.proofs, "sums": self.sums}
-        return build_files(self.data, written, self.receipt, matrices, parts)
+        return build_files(self.data, written, self.receipt, matrices, self.proofs, self.sums)
 
     def save(self, folder: str | Path) -> Path:
         """Write the release folder, complete or not at all; `folder` must not exist yet."""
@@ -288,6 +287,4 @@ def rebuild_methodology(folder: str | Path) -> str:
         None if column.method.matches or column.moved else published_mechanism(folder, column)
         for column in receipt.columns
     ]
-    return methodology(
-        receipt, [None if mechanism is None else mechanism.matrix for mechanism in mechanisms]
-    )
+    return methodology(receipt, [m.matrix if m else None for m in mechanisms])

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,12 +81,14 @@ WEIGHTS = (0.001, 0.01, 0.1, 1.0, 100.0)
 """How much the variance of a matched estimate may count against its bias; the best is taken."""
 
 
+Times: TypeAlias = Integers | None
+"""How many rows have each of some published counts; None where every row is listed."""
+
+
 class Adder(Protocol):
     """Adds published counts into an estimate of the sum of the true ones."""
 
-    def add(
-        self, published: Integers, confidence: float, times: Integers | None = None
-    ) -> Estimate:
+    def add(self, published: Integers, confidence: float, times: Times = None) -> Estimate:
         """The estimate for rows with these published counts, at least one.
 
         With `times`, how many rows have each of them.
@@ -131,9 +133,7 @@ class GeometricAdder:
         values = draws + beyond * ((draws == self.upper).astype(float) - (draws == 0))
         return np.asarray(values, dtype=float)
 
-    def add(
-        self, published: Integers, confidence: float, times: Integers | None = None
-    ) -> Estimate:
+    def add(self, published: Integers, confidence: float, times: Times = None) -> Estimate:
         """The sum of unbiased estimates, with an exact quantile around it."""
         rows = _count_rows(published, times)
         ends = int(_sum((published == 0) | (published == self.upper), times))
@@ -158,9 +158,7 @@ class MatchedAdder:
     plain: GeometricAdder
     matching: Matching
 
-    def add(
-        self, published: Integers, confidence: float, times: Integers | None = None
-    ) -> Estimate:
+    def add(self, published: Integers, confidence: float, times: Times = None) -> Estimate:
         """The estimate whose interval is the shortest."""
         rows = _count_rows(published, times)
         if rows == int(self.matching.rows.sum()):
@@ -265,9 +263,7 @@ class MatrixAdder:
 
     mechanism: Mechanism
 
-    def add(
-        self, published: Integers, confidence: float, times: Integers | None = None
-    ) -> Estimate:
+    def add(self, published: Integers, confidence: float, times: Times = None) -> Estimate:
         """The sum of unbiased estimates, or of the true counts that no row contradicts."""
         upper, rows = len(self.mechanism.matrix) - 1, _count_rows(published, times)
         estimator = self._estimator
@@ -299,11 +295,11 @@ class MatrixAdder:
         return measure_tails(self.mechanism.matrix, errors)
 
 
-def _count_rows(published: Integers, times: Integers | None) -> int:
+def _count_rows(published: Integers, times: Times) -> int:
     return len(published) if times is None else int(times.sum())
 
 
-def _sum(values: NDArray[Any], times: Integers | None) -> float:
+def _sum(values: NDArray[Any], times: Times) -> float:
     """The sum of values, each as often as `times` says."""
     return float(values.sum() if times is None else (values * times).sum())
 

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from tallyveil.release.folder import CHECKSUMS
 from tallyveil.studio.choices import read_field
-from tallyveil.studio.state import Studio, post, read_confidence
+from tallyveil.studio.state import Pages, Studio, post, read_confidence
 from tallyveil.studio.uploads import MOST_FILES, check_inner_name, find_ending
 from tallyveil.studio.wording import RefusedError
 from tallyveil.untrusted import escape_controls
@@ -38,10 +38,7 @@ def check_routes(studio: Studio) -> list[Route]:
     ]
 
 
-class _Pages:
-    def __init__(self, studio: Studio) -> None:
-        self.studio = studio
-
+class _Pages(Pages):
     async def show_check(self, request: Request) -> Response:
         return await self._show(request, "check.html")
 

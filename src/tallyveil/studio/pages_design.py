@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tallyveil.studio.choices import read_field
-from tallyveil.studio.state import Answer, Studio, post
+from tallyveil.studio.state import Answer, Pages, Studio, post
 from tallyveil.studio.wording import LOSSES, SENTENCES, RefusedError
 
 __all__ = ["design_routes"]
@@ -56,10 +56,7 @@ def design_routes(studio: Studio) -> list[Route]:
     ]
 
 
-class _Pages:
-    def __init__(self, studio: Studio) -> None:
-        self.studio = studio
-
+class _Pages(Pages):
     async def show_design(self, request: Request) -> Response:
         return await self.studio.show(request, "design.html", sentences=SENTENCES, losses=LOSSES)
 

@@ -14,7 +14,7 @@ from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
 from tallyveil.passwords import hide_passwords
 from tallyveil.studio.choices import check_folder_name, read_field
-from tallyveil.studio.state import Studio, post
+from tallyveil.studio.state import Pages, Studio, post
 from tallyveil.studio.wording import RefusedError
 
 __all__ = ["ledger_routes"]
@@ -34,10 +34,7 @@ def ledger_routes(studio: Studio) -> list[Route]:
     ]
 
 
-class _Pages:
-    def __init__(self, studio: Studio) -> None:
-        self.studio = studio
-
+class _Pages(Pages):
     async def show(self, request: Request) -> Response:
         entries = await self.studio.run(self._list_entries)
         name = hide_passwords(self.studio.ledger or "")

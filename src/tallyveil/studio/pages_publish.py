@@ -25,7 +25,7 @@ from tallyveil.studio.choices import (
     read_field,
 )
 from tallyveil.studio.guard import RELEASE_POLICY
-from tallyveil.studio.state import Draft, Studio, post, read_confidence
+from tallyveil.studio.state import Draft, Pages, Studio, post, read_confidence
 from tallyveil.studio.uploads import TABLE_ENDINGS, find_ending
 from tallyveil.studio.wording import LOSSES, PANELS, SENTENCES, RefusedError
 from tallyveil.studio.workers import Job
@@ -91,10 +91,7 @@ def _read_name(request: Request) -> str:
     return shown
 
 
-class _Steps:
-    def __init__(self, studio: Studio) -> None:
-        self.studio = studio
-
+class _Steps(Pages):
     def _draft(self, request: Request) -> Draft:
         return self.studio.drafts.find(request.path_params["draft"])
 
@@ -313,10 +310,7 @@ def _read_form(data: Any) -> dict[str, Any]:
     return choices
 
 
-class _Released:
-    def __init__(self, studio: Studio) -> None:
-        self.studio = studio
-
+class _Released(Pages):
     def _find_folder(self, request: Request) -> Path:
         draft = self.studio.drafts.find(request.path_params["draft"])
         if draft.job is None or draft.job.state != "done":

@@ -35,7 +35,7 @@ from tallyveil.studio.workers import EndedError, Job, Jobs, Worker, Workers
 from tallyveil.tables.text import split_packing
 from tallyveil.untrusted import escape_controls, parse_json
 
-__all__ = ["Answer", "Draft", "Drafts", "Studio", "post", "read_confidence"]
+__all__ = ["Answer", "Draft", "Drafts", "Pages", "Studio", "post", "read_confidence"]
 
 MOST_DRAFTS = 60
 Confidence = Annotated[float, msgspec.Meta(gt=0, lt=1)]
@@ -278,6 +278,13 @@ class Studio:
         self.workers.close()
         self.uploads.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class Pages:
+    """Pages of one topic."""
+
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
 
 
 def _describe_account(account: Account, plan: Draft | None) -> dict[str, Any]:

@@ -181,8 +181,8 @@ def find_ending(name: str) -> str:
     return ending
 
 
-def unpack_zip(archive: Path, target: Path, most: int) -> Path:
-    """Unpack a zip into the new folder `target`; return the folder that holds the release.
+def unpack_zip(archive: Path, target: Path, most: int) -> None:
+    """Unpack a zip into the new folder `target`.
 
     Nothing that the archive says of itself is believed: bytes are counted as they come, names
     stay inside, links and other special files are refused.
@@ -193,8 +193,6 @@ def unpack_zip(archive: Path, target: Path, most: int) -> Path:
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)  # half of a zip is not looked at
         raise
-    inner = list(target.iterdir())
-    return inner[0] if len(inner) == 1 and inner[0].is_dir() else target
 
 
 def _unpack(archive: Path, target: Path, room: int) -> None:

@@ -56,6 +56,8 @@ class Geometric(Method, frozen=True, tag="geometric"):
         super().__post_init__()
         if self.signed and self.unbiased:
             raise UsageError("Signed counts are unbiased already: leave out 'unbiased'.")
+        if type(self) is not Geometric:
+            self.refuse_unbiased()
 
     @property
     def is_signed(self) -> bool:
@@ -118,10 +120,6 @@ class Canonical(Geometric, frozen=True, tag="canonical"):
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.delta")
     with_delta: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.refuse_unbiased()
-
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
         """The mechanism's table of probabilities, certified."""
         from tallyveil.mechanisms.geometric import canonical
@@ -141,10 +139,6 @@ class Staircase(Geometric, frozen=True, tag="staircase"):
     is_wide: ClassVar[bool] = False
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "unit.spread")
     together: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.refuse_unbiased()
 
     def charge(self, unit: PrivacyUnit, epsilon: Fraction) -> Fraction:
         """What one unit costs: its moves are in the certificate already."""
