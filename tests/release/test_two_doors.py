@@ -13,9 +13,10 @@ from tallyveil.release import transaction
 from tests.asking import privatize
 
 ROWS = 300
+COUNT = "--count cases --upper 9 --epsilon 1"
 PROPERTIES = ["row_monotone", "fair"]
 REQUESTS = {
-    "preserve": ("--count cases --upper 9 --epsilon 1", {}),
+    "preserve": (COUNT, {}),
     "exact epsilon": ("--count cases --upper 9 --epsilon 1/3", {"epsilon": "1/3"}),
     "geometric": (
         "--count cases --upper 40 --epsilon 0.3 --method geometric",
@@ -26,9 +27,8 @@ REQUESTS = {
         {"upper": 12, "epsilon": 2, "method": "fair"},
     ),
     "design": (
-        "--count cases --upper 9 --epsilon 1 --method design "
-        "--set method.loss=squared --set method.properties=row_monotone "
-        "--set method.properties=fair",
+        f"{COUNT} --method design --set method.loss=squared"
+        " --set method.properties=row_monotone --set method.properties=fair",
         {"method": "design", "loss": "squared", "properties": PROPERTIES},
     ),
     "within": (
@@ -36,27 +36,24 @@ REQUESTS = {
         {"epsilon": None, "accuracy": 2, "confidence": 0.9},
     ),
     "changed record, two cells": (
-        "--count cases --upper 9 --epsilon 1 --contributions 2 --set unit.neighbours=replace_one",
+        f"{COUNT} --contributions 2 --set unit.neighbours=replace_one",
         {"neighbours": "replace_one", "contributions": 2},
     ),
     "two columns": (
         "--count cases --count tests --upper 9 --upper 12 --epsilon 1/2 --epsilon 1/4",
         {"count": ["cases", "tests"], "upper": [9, 12], "epsilon": ["1/2", "1/4"]},
     ),
-    "one column kept": ("--count cases --upper 9 --epsilon 1 --keep county", {"keep": "county"}),
+    "one column kept": (f"{COUNT} --keep county", {"keep": "county"}),
     "disjoint columns": (
         "--count cases --count tests --upper 9 --epsilon 1/2 --epsilon 1/4 "
         "--set unit.disjoint=cases,tests",
         {"count": ["cases", "tests"], "epsilon": ["1/2", "1/4"], "disjoint": ["cases", "tests"]},
     ),
-    "counts first": ("--count cases --upper 9 --epsilon 1 --priority 1/4", {"priority": "1/4"}),
-    "balanced": (
-        "--count cases --upper 9 --epsilon 1 --priority balanced",
-        {"priority": "balanced"},
-    ),
-    "a delta": ("--count cases --upper 9 --epsilon 1 --set budget.delta=1e-6", {"delta": "1e-6"}),
+    "counts first": (f"{COUNT} --priority 1/4", {"priority": "1/4"}),
+    "balanced": (f"{COUNT} --priority balanced", {"priority": "balanced"}),
+    "a delta": (f"{COUNT} --set budget.delta=1e-6", {"delta": "1e-6"}),
     "several in one row": (
-        "--count cases --upper 9 --epsilon 1 --contributions 3 --set unit.spread=one_row",
+        f"{COUNT} --contributions 3 --set unit.spread=one_row",
         {"contributions": 3, "spread": "one_row"},
     ),
     "in different rows": (
@@ -64,32 +61,26 @@ REQUESTS = {
         "--set budget.delta=1e-6 --set unit.spread=distinct_rows",
         {"contributions": 50, "delta": "1e-6", "epsilon": "0.02", "spread": "distinct_rows"},
     ),
-    "events": ("--count cases --upper 9 --epsilon 1 --unit event", {"kind": "event"}),
+    "events": (f"{COUNT} --unit event", {"kind": "event"}),
     "microdata": (
         "--by county --categories {categories} --where 'tests > 2' --upper 9 --epsilon 1",
         {"count": None, "by": "county", "categories": "{categories}", "where": "tests > 2"},
     ),
 }
 ERRORS = {
-    "no public columns named": (
-        "--count cases --upper 9 --epsilon 1 --contributions 1",
-        {"keep": None, "contributions": 1},
-    ),
-    "disjoint from nothing": (
-        "--count cases --upper 9 --epsilon 1 --set unit.disjoint=cases",
-        {"disjoint": "cases"},
-    ),
+    "no public columns named": (f"{COUNT} --contributions 1", {"keep": None, "contributions": 1}),
+    "disjoint from nothing": (f"{COUNT} --set unit.disjoint=cases", {"disjoint": "cases"}),
     "no epsilon": ("--count cases --upper 9", {"epsilon": None}),
     "no column": ("--count nothing --upper 9 --epsilon 1", {"count": "nothing"}),
     "bad epsilon": ("--count cases --upper 9 --epsilon x", {"epsilon": "x"}),
     "bad upper": ("--count cases --upper ten --epsilon 1", {"upper": "ten"}),
-    "unknown method": ("--count cases --upper 9 --epsilon 1 --method x", {"method": "x"}),
+    "unknown method": (f"{COUNT} --method x", {"method": "x"}),
     "properties without design": (
-        "--count cases --upper 9 --epsilon 1 --method fair --set method.properties=fair",
+        f"{COUNT} --method fair --set method.properties=fair",
         {"method": "fair", "properties": ["fair"]},
     ),
     "overspent": ("--count cases --upper 9 --epsilon 50", {"epsilon": 50}),
-    "unknown dataset": ("--count cases --upper 9 --epsilon 1 --dataset x", {"dataset": "x"}),
+    "unknown dataset": (f"{COUNT} --dataset x", {"dataset": "x"}),
 }
 
 
@@ -133,14 +124,8 @@ def table(tmp_path):
 def through_the_command_line(table, words, folder):
     book = open_ledger(folder.with_suffix(".db"))
     words = words.format(categories=table.with_name("categories.txt"))
-    values = [
-        *shlex.split(words),
-        *KEEP[mode(words)],
-        "--out",
-        str(folder),
-        "--ledger",
-        str(book.store.path),
-    ]
+    values = [*shlex.split(words), *KEEP[mode(words)], "--out", str(folder)]
+    values += ["--ledger", str(book.store.path)]
     if "--dataset" not in values:
         values += ["--dataset", "cases"]
     return book, CliRunner().invoke(program.app, ["privatize", str(table), *values])
@@ -215,17 +200,7 @@ def test_ladders_travel_the_same_road(table, tmp_path):
         program.app, ["ladder", str(table), *words, *account, "--out", str(folder)]
     )
     assert ran.exit_code == 0, ran.output
-    other = open_ledger(tmp_path / "second.db")
-    tv.privatize_levels(
-        table,
-        "cases",
-        keep="all",
-        upper=9,
-        epsilons=[2, "1/2"],
-        out=tmp_path / "second",
-        ledger=other,
-        dataset="cases",
-    )
+    through_python(table, {"epsilons": [2, "1/2"]}, tmp_path / "second")
     for level in ("level-1-epsilon-2", "level-2-epsilon-0.5"):
         assert files_of(folder / level) == files_of(tmp_path / "second" / level)
     assert [entry.epsilon for entry in book.history("cases")] == [2]
