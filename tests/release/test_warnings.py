@@ -99,3 +99,14 @@ def test_at_a_screen_what_is_cut_names_its_bound(options, words, tmp_path):
     text = " ".join(CliRunner().invoke(app.app, keys.split()).stderr.split())
     assert words in text
     assert ("--upper" in text) == bool(options)
+
+
+@pytest.mark.parametrize(
+    ("label", "keep", "note"),
+    [("Total", "id", "a row labelled 'Total'"), ("", "place", "The last row has no label")],
+)
+def test_a_total_that_its_label_does_not_show_is_named(label, keep, note):
+    places = [f"p{row}" for row in range(9)]
+    table = {"id": range(10), "place": [*places, label], "cases": [1] * 9 + [9]}
+    with pytest.warns(UserWarning, match=note):
+        privatize(pd.DataFrame(table), count="cases", keep=keep, upper=9, epsilon=1)

@@ -17,17 +17,22 @@ from tallyveil.release.preview import remark_on_cost
 from tallyveil.release.ranges import NO_UPPER
 from tallyveil.tables.labels import find_formulas
 from tallyveil.tables.microdata import sorted_order
+from tallyveil.tables.subtotals import find_totals
 from tallyveil.tables.table import Table
 
 __all__ = ["list_notes", "list_remarks", "list_unreleased"]
 
 MOST_SHOWN = 6
 
+MOST_SEARCHED = 100_000
+"""Rows of a table whose unreleased labels are searched for a total."""
+
 
 def list_remarks(plan: ReleasePlan) -> list[str]:
     """Everything a publisher should know, in sentences."""
     remarks = (
         _remark_on_missing(plan),
+        _remark_on_total(plan),
         _remark_on_order(plan),
         _remark_on_nested(plan),
         _remark_on_exact_rows(plan),
@@ -95,6 +100,30 @@ def _remark_on_missing(plan: ReleasePlan) -> str:
     return (
         f"{rows} a code for a missing count and will not be published. Anybody can see which they "
         f"are, so that must be public already.{others}"
+    )
+
+
+def _remark_on_total(plan: ReleasePlan) -> str:
+    """A row that a column which stays at home, or the lack of labels, shows to be a total."""
+    source, rows = plan.source, plan.rows
+    if (
+        plan.layout.grouped
+        or plan.request.options.counts.allow_totals
+        or not 2 < rows <= MOST_SEARCHED
+    ):
+        return ""
+    totals = find_totals(source, list_unreleased(plan))
+    named = [(name, total) for name, (total, _) in totals.items() if total is not None]
+    last = source.slice(rows - 1, rows)
+    public = [name for name in plan.layout.keep if name not in plan.counts]
+    bare = bool(public) and not any(text.strip() for name in public for text in last.labels(name))
+    if not named and not bare:
+        return ""
+    name, total = named[0] if named else ("", "")
+    what = f"Column {name!r} has a row labelled {total!r}" if named else "The last row has no label"
+    return (
+        f"{what}, and this row is released. If it counts others again, remove it: everybody in it "
+        "is protected less than the guarantee says."
     )
 
 
