@@ -10,6 +10,10 @@ from tallyveil.release import folder as package
 from tallyveil.release.folder import CHECKSUMS, reserve_folder
 
 
+def full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
@@ -40,9 +44,6 @@ def test_nothing_is_left_when_the_work_fails(tmp_path, error):
 
 @pytest.mark.parametrize("name", ["_write", "_force_names"])
 def test_nothing_is_left_when_writing_fails(tmp_path, monkeypatch, name):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     monkeypatch.setattr(package, name, full)
     with (
         pytest.raises(PackageError, match="no room"),
@@ -53,9 +54,6 @@ def test_nothing_is_left_when_writing_fails(tmp_path, monkeypatch, name):
 
 
 def test_a_full_disk_is_noticed_before_the_work_begins(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     monkeypatch.setattr(os, "posix_fallocate", full)
     reached = []
     with pytest.raises(PackageError, match="no room"), reserve_folder(tmp_path / "out", 10):

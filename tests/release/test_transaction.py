@@ -141,33 +141,24 @@ def test_a_release_is_short_to_look_at_and_can_be_pickled():
     assert again.files == rel.files
 
 
+LADDER = {"method": {"name": "ladder", "epsilons": [2, 1]}}
+LOSS = r"'loss'. It belongs to method=\{'name': 'design'"
+DELTA = r"'delta'. It belongs to budget=tv.Budget\(delta"
+EPS = r"tv.privatize has no argument 'eps'\. Perhaps"
+
+
 @pytest.mark.parametrize(
     ("call", "options", "error", "words"),
     [
-        (
-            tv.privatize,
-            {"method": {"name": "ladder", "epsilons": [2, 1]}},
-            tv.UsageError,
-            "privatize_levels",
-        ),
-        (tv.privatize, {"eps": 1}, tv.UsageError, r"tv.privatize has no argument 'eps'\. Perhaps"),
-        (
-            tv.privatize,
-            {"epsilon": 1, "loss": "squared"},
-            tv.UsageError,
-            r"'loss'. It belongs to method=\{'name': 'design'",
-        ),
-        (
-            tv.privatize,
-            {"epsilon": 1, "delta": "1e-6"},
-            tv.UsageError,
-            r"'delta'. It belongs to budget=tv.Budget\(delta",
-        ),
+        (tv.privatize, LADDER, tv.UsageError, "privatize_levels"),
+        (tv.privatize, {"eps": 1}, tv.UsageError, EPS),
+        (tv.privatize, {"epsilon": 1, "loss": "squared"}, tv.UsageError, LOSS),
+        (tv.privatize, {"epsilon": 1, "delta": "1e-6"}, tv.UsageError, DELTA),
         (
             tv.privatize_levels,
             {"epsilon": 1},
             tv.UsageError,
-            r"epsilon.*Perhaps you mean 'epsilons'",
+            "epsilon.*Perhaps you mean 'epsilons'",
         ),
         (tv.privatize_levels, {}, tv.UsageError, "missing a required argument: 'epsilons'"),
         (tv.privatize_levels, {"epsilons": [1, 2]}, tv.ArgumentError, "strictly decreasing"),

@@ -219,25 +219,36 @@ def test_the_charge_agrees_with_dp_accounting():
 # -- the release ---------------------------------------------------------------------------------
 
 
-def test_it_is_charged_stated_and_checked(tmp_path):
-    folder, release = publish(tmp_path)
+COMPOSED = ["changes at most 50 counts, each by one", "50 draws composed"]
+NOTHING_GAINED = [
+    "would gain less than a hundredth. Every epsilon is multiplied by 5, and delta is",
+    "changes at most 5 counts, each by one",
+]
+
+
+@pytest.mark.parametrize("gains", [True, False])
+def test_it_is_charged_stated_and_checked_and_not_spent_where_it_gains_too_little(tmp_path, gains):
+    ledger = tv.Ledger.create(tmp_path / "ledger.db")
+    ledger.open("data", "5")  # pure: a delta would be refused
+    paid = {"epsilon": 1, "contributions": 5, "ledger": ledger, "dataset": "data"}
+    folder, release = publish(tmp_path, **({} if gains else paid))
     receipt = release.receipt
-    unit = PrivacyUnit(contributions=50, delta=DELTA)
-    assert receipt.epsilon == unit.charge(Fraction(1, 50)) < Fraction(3, 5)
-    assert receipt.delta == DELTA
+    charged = PrivacyUnit(contributions=50, delta=DELTA).charge(Fraction(1, 50))
+    assert charged < Fraction(3, 5)
+    assert (receipt.epsilon, receipt.delta) == ((charged, DELTA) if gains else (5, 0))
     (stage,) = receipt.columns[0].stages
-    assert (receipt.method.name, stage.certified_epsilon) == ("geometric", Fraction(1, 50))
+    assert receipt.method.name == "geometric"
+    assert stage.certified_epsilon == (Fraction(1, 50) if gains else 1)
     assert checks(folder)
     assert read_receipt(folder) == receipt
     document = json.loads((folder / "receipt.json").read_text())
     unit, statement = document["unit"], document["statement"]
-    assert (unit["separate"], unit["delta"]) == (True, "1/1000000")
-    assert statement["dp_flavor"]["name"] == "Approximate DP"
+    assert (unit["separate"], unit["delta"]) == (True, "1/1000000" if gains else "0")
+    assert statement["dp_flavor"]["name"] == ("Approximate DP" if gains else "Pure DP")
     assert "no two in the same row" in statement["privacy_loss"]["privacy_unit"]
     page = (folder / "METHODOLOGY.html").read_text()
-    assert "changes at most 50 counts, each by one" in page
-    assert "50 draws composed" in page
-    assert "multiplied by" not in page
+    assert all(words in page for words in (COMPOSED if gains else NOTHING_GAINED))
+    assert ("multiplied by" in page) != gains
 
 
 def test_several_columns_add_up_and_a_changed_unit_moves_twice_as_many():
@@ -316,25 +327,6 @@ def test_nobody_is_charged_for_more_rows_than_there_are_cells(most, cells, delta
 
 
 # -- little to gain ------------------------------------------------------------------------------
-
-
-def test_no_delta_is_spent_where_composing_gains_too_little(tmp_path):
-    ledger = tv.Ledger.create(tmp_path / "ledger.db")
-    ledger.open("data", "5")  # pure: a delta would be refused
-    keys = {"epsilon": 1, "contributions": 5, "ledger": ledger, "dataset": "data"}
-    folder, release = publish(tmp_path, **keys)
-    receipt = release.receipt
-    assert (receipt.epsilon, receipt.delta) == (5, 0)
-    assert checks(folder)
-    assert read_receipt(folder) == receipt
-    page = (folder / "METHODOLOGY.html").read_text()
-    assert (
-        "would gain less than a hundredth. Every epsilon is multiplied by 5, and delta is" in page
-    )
-    assert "changes at most 5 counts, each by one" in page
-    document = json.loads((folder / "receipt.json").read_text())
-    assert (document["unit"]["separate"], document["unit"]["delta"]) == (True, "0")
-    assert document["statement"]["dp_flavor"]["name"] == "Pure DP"
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])

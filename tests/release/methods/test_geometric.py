@@ -125,43 +125,39 @@ def test_a_receipt_that_hides_its_delta_is_found_out(tmp_path):
     assert "another delta" in findings["certificates"].detail
 
 
+DELTA, ONE = (publish, (ArgumentError, UsageError)), (publish_one_row, UsageError)
+METHODS = "only with 'auto', 'geometric' and 'design'"
+GROWS = "grows faster than the contributions of one unit"
+
+
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("kind", "options", "words"),
     [
-        ({"delta": 1}, "'delta' must be 0, or lie between"),
-        ({"delta": "1e-13"}, "'delta' must be 0, or lie between"),
-        ({"delta": "few"}, "'delta' must be a finite number"),
-        ({"method": "fair"}, "only with 'auto', 'geometric' and 'design'"),
-        ({"method": "preserve"}, "only with 'auto', 'geometric' and 'design'"),
-        ({"upper": None}, "'upper' must be a number of at most 1,000"),
-        ({"upper": 1001}, "'upper' must be a number of at most 1,000"),
-        ({"contributions": 2}, "grows faster than the contributions of one unit"),
-        ({"neighbours": "replace_one"}, "grows faster than the contributions of one unit"),
-        ({"accuracy": 3, "epsilon": None}, "'budget.accuracy' and 'budget.delta' exclude"),
-        ({"unbiased": True}, "'budget.delta' and 'method.unbiased' exclude"),
+        (DELTA, {"delta": 1}, "'delta' must be 0, or lie between"),
+        (DELTA, {"delta": "1e-13"}, "'delta' must be 0, or lie between"),
+        (DELTA, {"delta": "few"}, "'delta' must be a finite number"),
+        (DELTA, {"method": "fair"}, METHODS),
+        (DELTA, {"method": "preserve"}, METHODS),
+        (DELTA, {"upper": None}, "'upper' must be a number of at most 1,000"),
+        (DELTA, {"upper": 1001}, "'upper' must be a number of at most 1,000"),
+        (DELTA, {"contributions": 2}, GROWS),
+        (DELTA, {"neighbours": "replace_one"}, GROWS),
+        (DELTA, {"accuracy": 3, "epsilon": None}, "'budget.accuracy' and 'budget.delta' exclude"),
+        (DELTA, {"unbiased": True}, "'budget.delta' and 'method.unbiased' exclude"),
+        (ONE, {"contributions": None}, None),
+        (ONE, {"neighbours": "replace_one"}, None),
+        (ONE, {"method": "fair"}, None),
+        (ONE, {"method": "preserve"}, None),
+        (ONE, {"priority": "counts"}, None),
+        (ONE, {"accuracy": 4, "epsilon": None}, None),
+        (ONE, {"delta": "1e-6"}, None),
     ],
 )
-def test_what_cannot_have_a_delta_is_refused(options, words, tmp_path):
-    with pytest.raises((ArgumentError, UsageError), match=words):
-        publish(tmp_path, **options)
+def test_what_does_not_go_with_a_delta_or_one_row_is_refused(kind, options, words, tmp_path):
+    run, error = kind
+    with pytest.raises(error, match=words):
+        run(tmp_path, **options)
     assert not (tmp_path / "release").exists()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"contributions": None},
-        {"neighbours": "replace_one"},
-        {"method": "fair"},
-        {"method": "preserve"},
-        {"priority": "counts"},
-        {"accuracy": 4, "epsilon": None},
-        {"delta": "1e-6"},
-    ],
-)
-def test_what_does_not_go_with_one_row_is_refused(options, tmp_path):
-    with pytest.raises(UsageError):
-        publish_one_row(tmp_path, **options)
 
 
 def test_a_delta_of_zero_is_none(tmp_path):

@@ -217,46 +217,35 @@ TWICE = TABLE.assign(county=["S0", *TABLE["county"][1:]])
 ABOVE = TABLE.assign(cases=[41, *TABLE["cases"][1:]])
 BY = {"by": "state", "categories": ["N", "S", "W"], "count": None, "hierarchy": "state"}
 TOP_CODED = "above the upper bound 40, and exact sums allow no top-coding"
-COUNTY = {"hierarchy": "state", "keep": "county"}
-PEOPLE = {**COUNTY, "upper_column": "people"}
+PEOPLE = {"hierarchy": "state", "keep": "county", "upper_column": "people"}
+CASES = {**PEOPLE, "upper_column": "cases"}
+UNKNOWN = {**PEOPLE, "upper_column": "population"}
+TEXT = {"hierarchy": "state", "keep": "people", "upper_column": "county"}
+EXACT = {**PEOPLE, "invariant": "state"}
+DIGITS = TABLE.assign(people="1,000")
 
 
 @pytest.mark.parametrize(
     ("table", "change", "error", "words"),
     [
-        (TABLE, {"hierarchy": ["cases"]}, ArgumentError, "'hierarchy' .* not the count column"),
+        (
+            TABLE,
+            {"hierarchy": ["cases"]},
+            ArgumentError,
+            "'hierarchy' must .* not the count column",
+        ),
         (TABLE, {"hierarchy": ["planet"]}, TableError, "No column named 'planet'"),
         (TABLE, {"hierarchy": ["county", "state"]}, TableError, "from coarse to fine"),
         (TABLE, {"weights": "1,2"}, ArgumentError, "'weights' must be 3 numbers"),
         (TABLE, {"upper": None}, ArgumentError, "'upper' must be given for the method 'hierarchy'"),
         (TWICE, {}, TableError, "occurs under two labels of 'state'"),
         (ABOVE, {"invariant": "total"}, TableError, TOP_CODED),
-        (
-            TABLE,
-            {**COUNTY, "upper_column": "cases"},
-            ArgumentError,
-            "public columns.*not the count column 'cases'",
-        ),
-        (
-            TABLE,
-            {**COUNTY, "upper_column": "population"},
-            TableError,
-            "No column named 'population'",
-        ),
-        (
-            TABLE,
-            {"hierarchy": "state", "keep": "people", "upper_column": "county"},
-            TableError,
-            "'county' has text",
-        ),
-        (TABLE.assign(people="1,000"), {**PEOPLE, "thousands": ","}, UsageError, "plain digits"),
+        (TABLE, CASES, ArgumentError, "public columns.*not the count column 'cases'"),
+        (TABLE, UNKNOWN, TableError, "No column named 'population'"),
+        (TABLE, TEXT, TableError, "'county' has text"),
+        (DIGITS, {**PEOPLE, "thousands": ","}, UsageError, "plain digits"),
         (TABLE.assign(people=1e16), PEOPLE, ArgumentError, "numbers of at most"),
-        (
-            TABLE.assign(cases=9),
-            {**PEOPLE, "invariant": "state"},
-            TableError,
-            "upper bound 40 or their row's 'people'",
-        ),
+        (TABLE.assign(cases=9), EXACT, TableError, "upper bound 40 or their row's 'people'"),
         (TABLE, {**BY, "upper_column": "people"}, ArgumentError, "upper_column"),
     ],
 )
