@@ -41,6 +41,7 @@ def build_files(
     receipt: Receipt,
     matrices: Sequence[Floats | None],
     proofs: Mapping[str, bytes],
+    *,
     sums: Mapping[str, bytes],
 ) -> dict[str, bytes]:
     """Name and content of every file but the data, which are `written` already, and checksums."""

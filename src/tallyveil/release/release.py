@@ -114,7 +114,7 @@ class Release:
     def describe(self, written: FileFacts) -> dict[str, bytes]:
         """The content of every other file, for data that are `written` already."""
         matrices = [f.mechanism.matrix if f.mechanism else None for f in self.figures]
-        return build_files(self.data, written, self.receipt, matrices, self.proofs, self.sums)
+        return build_files(self.data, written, self.receipt, matrices, self.proofs, sums=self.sums)
 
     def save(self, folder: str | Path) -> Path:
         """Write the release folder, complete or not at all; `folder` must not exist yet."""
