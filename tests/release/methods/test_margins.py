@@ -169,6 +169,13 @@ def test_margins_are_nearer_than_sums_of_noisy_rows() -> None:
         ({"margins": "sex,school,age,decade"}, ArgumentError, "must cross.*age and decade"),
         ({"upper": None}, ArgumentError, "'upper' must be given for the method 'margins'"),
         ({"margins": "cases_missed,sex"}, UsageError, "column 'cases_missed' already"),
+        (
+            {"margins": None, "strata": "cases"},
+            ArgumentError,
+            "'strata' must .* not the count column",
+        ),
+        ({"margins": None, "strata": "planet"}, TableError, "planet"),
+        ({"margins": None, "strata": "age", "upper": None}, ArgumentError, "upper"),
     ],
 )
 def test_bad_requests_are_refused_before_the_debit(

@@ -10,7 +10,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.errors import UsageError
 from tallyveil.release.methods.strata import Strata
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tests.asking import privatize
@@ -37,17 +37,15 @@ def measure(released: pd.DataFrame, table: pd.DataFrame) -> float:
 
 
 def test_regions_keep_their_own_distributions(tmp_path: Path) -> None:
-    table, plain = make_table(), {**OPTIONS, "strata": None, "keep": ["area", "region"]}
-    half = {**OPTIONS, "epsilon": "1/2"}
-    plain |= {"epsilon": "1/2", "method": "preserve"}
+    table, half = make_table(), {**OPTIONS, "epsilon": "1/2"}
+    plain = {**half, "strata": None, "keep": ["area", "region"], "method": "preserve"}
 
     def average(keys: dict[str, object]) -> float:
         seeds = map(SeededNotPrivate, range(8))
         result = (privatize(table, **keys, entropy=seed).table for seed in seeds)
         return float(np.mean([measure(released, table) for released in result]))
 
-    apart, complete = average(half), average(plain)
-    assert apart < 0.7 * complete
+    assert average(half) < 0.7 * average(plain)
 
 
 def test_the_folder_states_the_strata_and_checks(tmp_path: Path) -> None:
@@ -80,16 +78,3 @@ def test_only_the_whole_table_can_be_added_up() -> None:
     assert findings.low <= findings.value <= findings.high
     with pytest.raises(UsageError, match="within strata"):
         tv.estimate_total(release, by="region")
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        ({"strata": "cases"}, ArgumentError, "'strata' must .* not the count column"),
-        ({"strata": "planet"}, TableError, "planet"),
-        ({"upper": None}, ArgumentError, "upper"),
-    ],
-)
-def test_bad_requests_are_refused(change: dict, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        privatize(make_table(30), **{**OPTIONS, **change})
