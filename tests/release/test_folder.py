@@ -14,6 +14,11 @@ def full(*_):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+def occupy(path, kind, target="nowhere"):
+    make = {"folder": path.mkdir, "file": path.touch, "pipe": lambda: os.mkfifo(path)}
+    make.get(kind, lambda: path.symlink_to(target))()
+
+
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
@@ -65,12 +70,7 @@ def test_a_full_disk_is_noticed_before_the_work_begins(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["folder", "file", "broken link"])
 def test_what_exists_is_never_touched(tmp_path, kind):
     target = tmp_path / "out"
-    if kind == "folder":
-        target.mkdir()
-    elif kind == "file":
-        target.write_text("x")
-    else:
-        target.symlink_to(tmp_path / "nowhere")
+    occupy(target, kind)
     with pytest.raises(PackageError, match="exists already"), reserve_folder(target, 10):
         pass
     assert names(tmp_path) == ["out"]
@@ -115,13 +115,8 @@ def test_a_folder_that_is_being_written_is_refused_and_not_disturbed(tmp_path):
 @pytest.mark.parametrize("kind", ["pipe", "file", "link"])
 def test_what_is_in_the_way_is_named_and_left_alone(tmp_path, kind):
     hidden = tmp_path / ".out.partial"
-    if kind == "pipe":
-        os.mkfifo(hidden)
-    elif kind == "file":
-        hidden.write_text("mine")
-    else:
-        (tmp_path / "other").mkdir()
-        hidden.symlink_to(tmp_path / "other")
+    (tmp_path / "other").mkdir()
+    occupy(hidden, kind, tmp_path / "other")
     with pytest.raises(PackageError, match=r"\.out\.partial' is in the way"):
         reserve_folder(tmp_path / "out", 10).__enter__()
     assert os.path.lexists(hidden)

@@ -11,7 +11,6 @@ import tallyveil as tv
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.estimate.draws import growing_thresholds
-from tallyveil.release.methods.preserve import count_cells
 from tallyveil.release.ranges import NO_UPPER, WIDE
 from tallyveil.release.release import read_receipt
 from tests.asking import privatize
@@ -238,11 +237,6 @@ def test_counts_are_cut_at_a_wide_bound(tmp_path):
         in result.files["METHODOLOGY.html"].decode()
     )
     assert checks(tmp_path / "out")
-
-
-def test_cells_do_not_grow_with_the_range():
-    assert count_cells(WIDE) == WIDE + 1
-    assert count_cells(WIDE + 1) == count_cells(NO_UPPER) == 256
 
 
 def test_signed_counts_are_published_as_drawn(tmp_path):

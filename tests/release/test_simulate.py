@@ -61,11 +61,8 @@ def test_invented_columns_go_together_and_are_no_copies():
 
 def test_invented_nested_columns_are_smaller_the_more_so_the_smaller_their_upper_bounds():
     names, chain = ["cases", "deaths", "hospitalised"], ("deaths", "hospitalised", "cases")
-    for upper, shares in (
-        ([500, 10, 100], (0.1, 0.2)),
-        (100, (1 / 4, 1 / 4)),
-        (None, (1 / 4, 1 / 4)),
-    ):
+    quarters = (1 / 4, 1 / 4)
+    for upper, shares in (([500, 10, 100], (0.1, 0.2)), (100, quarters), (None, quarters)):
         figures = invent_counts(ask(names, nested=chain, upper=upper), 1200)
         assert list(figures) == names
         for (small, large), share in zip(pairwise(chain), shares, strict=True):

@@ -26,12 +26,8 @@ FRAME = pd.DataFrame(
         "deaths": [i % 2 for i in range(60)],
     }
 )
-OPTIONS = {
-    "count": ["cases_m", "cases_f", "deaths"],
-    "epsilon": [1, "1/2", "1/4"],
-    "upper": 9,
-    "keep": "county",
-}
+OPTIONS = {"count": ["cases_m", "cases_f", "deaths"], "upper": 9, "keep": "county"}
+OPTIONS["epsilon"] = [1, "1/2", "1/4"]
 
 
 @pytest.mark.parametrize(
@@ -62,9 +58,8 @@ def test_five_rows_in_one_cell_cost_five_times():
 
 
 def test_events_say_so_everywhere(tmp_path):
-    rel = privatize(
-        FRAME, "deaths", keep="county", upper=9, epsilon=1, kind="event", out=tmp_path / "out"
-    )
+    keys = {"keep": "county", "upper": 9, "epsilon": 1, "kind": "event"}
+    rel = privatize(FRAME, "deaths", **keys, out=tmp_path / "out")
     assert "Including or excluding any one event changes" in rel.receipt.promise
     page = rel.files["METHODOLOGY.html"].decode()
     assert "guarantee is for one single event" in page
@@ -75,9 +70,8 @@ def test_disjoint_columns_are_charged_once(tmp_path):
     book = tv.Ledger.create(tmp_path / "budget.db")
     book.open("cases", 5)
     account = {"ledger": book, "dataset": "cases"}
-    rel = privatize(
-        FRAME, **OPTIONS, **account, disjoint=["cases_f", "cases_m"], out=tmp_path / "out"
-    )
+    account |= {"disjoint": ["cases_f", "cases_m"], "out": tmp_path / "out"}
+    rel = privatize(FRAME, **OPTIONS, **account)
     assert rel.receipt.epsilon == 1 + Fraction(1, 4)
     assert rel.receipt.disjoint == (("cases_m", "cases_f"),)
     assert book.account("cases").spent_epsilon == Fraction(5, 4)
