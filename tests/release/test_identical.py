@@ -17,9 +17,8 @@ VARYING = re.compile(
 )
 
 
-def csv_table(path, counts, quote=False):
-    cell = '"{}"' if quote else "{}"
-    lines = [f"c{i}," + cell.format(count) for i, count in enumerate(counts)]
+def csv_table(path, counts):
+    lines = [f"c{i},{count}" for i, count in enumerate(counts)]
     path.write_text("county,cases\n" + "\n".join(lines) + "\n")
     return path
 
@@ -36,15 +35,10 @@ def package(folder, table, **options):
 def test_a_mechanism_that_ignores_the_truth_gives_identical_packages(tmp_path):
     """No part of the program is replaced: every row of the matrix is the same law."""
     blind = tv.certify(tv.uniform(tv.Query.count(9)), 1).save(tmp_path / "blind.json")
-    result = [
-        package(
-            tmp_path / f"out{at}",
-            csv_table(tmp_path / f"{at}.csv", counts),
-            method=blind,
-            entropy=SeededNotPrivate(5),
-        )
-        for at, counts in enumerate((ONE, OTHER))
-    ]
+    result = []
+    for counts in (ONE, OTHER):
+        table, folder = csv_table(tmp_path / "t.csv", counts), tmp_path / f"out{len(result)}"
+        result.append(package(folder, table, method=blind, entropy=SeededNotPrivate(5)))
     assert result[0] == result[1]
     assert len(result[0]) == 6
 

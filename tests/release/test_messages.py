@@ -41,12 +41,9 @@ def test_warnings_are_spelled_for_python():
 
 def test_rows_with_a_missing_count_are_told_of(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text(
-        "county,cases,deaths\n" + "".join(f"{at},{at % 5},{at % 3}\n" for at in range(30))
-    )
-    path.write_text(path.read_text() + "x,*,2\n")
-    with pytest.warns(
-        UserWarning, match="1 row has a code.*left out whole, their other counts too"
-    ):
+    rows = "".join(f"{at},{at % 5},{at % 3}\n" for at in range(30))
+    path.write_text(f"county,cases,deaths\n{rows}x,*,2\n")
+    words = "1 row has a code.*left out whole, their other counts too"
+    with pytest.warns(UserWarning, match=words):
         result = privatize(path, **{**BASE, "count": ["cases", "deaths"]}, na_values="*")
     assert result.table.num_rows == 30
