@@ -181,18 +181,6 @@ def test_more_budget_for_the_distribution_means_less_spread():
     assert (narrow < wide).all()
 
 
-def test_a_matching_says_which_draws_became_which_counts():
-    draws, counts = np.array([0, 0, 1, 4, 9]), np.array([0, 1, 1, 3, 8])
-    matching = Matching.of(draws, counts)
-    assert [part.tolist() for part in matching.draws_of([0, 1, 8])] == [[0, 0, 9], [0, 1, 9]]
-    low, high = matching.find_range([0, 2, 5, 5], [1, 4, 8, 30])
-    assert low.tolist() == [0, 3, 8, 8]
-    assert high.tolist() == [1, 3, 3, 8], "no draw from 5 to 8 occurs"
-    move, variance = matching.describe_moves(11)
-    assert move[[0, 1, 4, 9, 10]].tolist() == [0.5, 0.0, -1.0, -1.0, -1.0]
-    assert variance[:2].tolist() == [0.25, 0.0]
-
-
 COUNTS = np.random.default_rng(3).geometric(0.3, 900) - 1
 AWAY = np.abs(np.subtract.outer(np.arange(20), np.arange(20)))
 
@@ -234,6 +222,7 @@ def test_the_bounds_are_the_ends_of_the_frontier(epsilon):
     shares /= shares.sum()
     curve = tv.frontier(tv.Query.count(len(shares) - 1), epsilon, shares, tradeoffs=[0.0, 1.0])
     facts = describe_optimality(9.0, shares, Fraction(epsilon))
+    assert describe_optimality(0.1, np.ones(1), Fraction(epsilon)) is None, "a column of zeros"
     assert facts["least_error"] == pytest.approx(curve.error[0], abs=1e-6)
     assert facts["least_error_same_distribution"] == pytest.approx(curve.error[1], abs=1e-6)
 
@@ -255,10 +244,6 @@ def test_the_error_of_matched_counts_is_that_of_their_matrix(epsilon):
     result = matched_mechanism(10, epsilon, matching)
     error = float(shares @ (result.matrix * AWAY[:11, :11]).sum(axis=1))
     assert expect_matched(shares, epsilon, matching) == pytest.approx(error, rel=1e-9)
-
-
-def test_a_column_of_zeros_has_none():
-    assert describe_optimality(0.1, np.ones(1), Fraction(1)) is None
 
 
 def test_wide_ranges_signed_columns_and_deltas_have_bounds():
