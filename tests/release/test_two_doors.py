@@ -84,12 +84,9 @@ ERRORS = {
 }
 
 
-KEEP = {"kept": [], "all": ["--keep", "all"]}
-
-
-def mode(words):
+def keep(words):
     """Requests that say nothing of other columns say that all are public."""
-    return "kept" if re.search("--keep|--contributions 1|--by", words) else "all"
+    return [] if re.search("--keep|--contributions 1|--by", words) else ["--keep", "all"]
 
 
 class FixedEntropy(tv.SeededNotPrivate):
@@ -124,7 +121,7 @@ def table(tmp_path):
 def through_the_command_line(table, words, folder):
     book = open_ledger(folder.with_suffix(".db"))
     words = words.format(categories=table.with_name("categories.txt"))
-    values = [*shlex.split(words), *KEEP[mode(words)], "--out", str(folder)]
+    values = [*shlex.split(words), *keep(words), "--out", str(folder)]
     values += ["--ledger", str(book.store.path)]
     if "--dataset" not in values:
         values += ["--dataset", "cases"]
@@ -155,10 +152,8 @@ def files_of(folder):
     varying = re.compile(rb"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
     findings = {}
     for path in sorted(folder.iterdir()):
-        content = varying.sub(b"*", path.read_bytes())
         ledger = rb'(digest |"entry": 2,\n  "digest": ")[0-9a-f]{16,64}(?=\xe2|")'
-        content = re.sub(ledger, b"*", content)
-        findings[path.name] = content
+        findings[path.name] = re.sub(ledger, b"*", varying.sub(b"*", path.read_bytes()))
     findings.pop("SHA256SUMS")
     return findings
 
@@ -195,10 +190,8 @@ def test_ladders_travel_the_same_road(table, tmp_path):
     words = ["--count", "cases", "--keep", "all", "--upper", "9", "--epsilons", "2,1/2"]
     book = open_ledger(tmp_path / "first.db")
     account = ["--ledger", str(book.store.path), "--dataset", "cases"]
-    folder = tmp_path / "first"
-    ran = CliRunner().invoke(
-        program.app, ["ladder", str(table), *words, *account, "--out", str(folder)]
-    )
+    account += ["--out", str(folder := tmp_path / "first")]
+    ran = CliRunner().invoke(program.app, ["ladder", str(table), *words, *account])
     assert ran.exit_code == 0, ran.output
     through_python(table, {"epsilons": [2, "1/2"]}, tmp_path / "second")
     for level in ("level-1-epsilon-2", "level-2-epsilon-0.5"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -80,8 +81,6 @@ def test_its_far_tails_are_cut_and_it_errs_less():
 
 
 def test_columns_add_up_and_disjoint_ones_take_the_largest(tmp_path):
-    import pandas as pd
-
     frame = pd.DataFrame({"n": range(200), "a": COUNTS, "b": COUNTS})
     keys = {"count": ["a", "b"], "keep": "all", "upper": 12, "epsilon": 1, "delta": "1e-6"}
     both = privatize(frame, **keys)
