@@ -89,13 +89,16 @@ def test_terms_of_an_account_are_those_of_the_ledger(tmp_path):
         privatize(FRAME, out=tmp_path / name, ledger=book, dataset=name, **COMMON)
         assert check_ledger(tmp_path / name, book, name).ok
         document = read(tmp_path / name)
-        forged = {"accounting": "exact", "total_epsilon": "1/10", "total_delta": "1/1000000"}
+        forged = {"accounting": "exact", "total_epsilon": "19", "total_delta": "1/1000000"}
         document["ledger"] |= forged
         text = Receipt.from_dict(document).to_json()
         (tmp_path / name / "receipt.json").write_text(text, encoding="utf-8")
         finding = check_ledger(tmp_path / name, book, name)
         assert not finding.ok
         assert "another accounting or total" in finding.detail
+        document["ledger"]["total_epsilon"] = "1/10"
+        with pytest.raises(tv.PackageError, match="more than all releases of its account"):
+            Receipt.from_dict(document)
 
 
 def test_composing_many_stages_takes_no_time(tmp_path):

@@ -134,7 +134,10 @@ class Uploads:
                         part = await asyncio.wait_for(anext(stream), self.patience)
                     except StopAsyncIteration:
                         break
-                    self._require_room(size + len(part), len(part))
+                    if size + len(part) > self.largest:
+                        raise RefusedError(413, f"A file may have at most {self.largest:,} bytes.")
+                    if len(part) > self.room:
+                        raise RefusedError(413, "There is no room for more files: close tables.")
                     size += len(part)
                     self._taken[place] += len(part)
                     file.write(part)
@@ -160,12 +163,6 @@ class Uploads:
             self._lock = -1
         with suppress(OSError):
             self.base.rmdir()
-
-    def _require_room(self, size: int, more: int) -> None:
-        if size > self.largest:
-            raise RefusedError(413, f"A file may have at most {self.largest:,} bytes.")
-        if more > self.room:
-            raise RefusedError(413, "There is no room for more files: close tables.")
 
 
 def find_ending(name: str) -> str:

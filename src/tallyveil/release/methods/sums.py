@@ -464,7 +464,8 @@ class Sums(Method, frozen=True):
             ]
             missed = self.check_levels(column, grouping, sums, stated, contents)
             for level, estimates in enumerate(stated):
-                require(_fits_zeros(grouping, level, estimates), EMPTY)
+                filled = grouping.fill(level, np.ones(grouping.part.sizes[level], dtype=bool))
+                require(not estimates[~filled].any(), EMPTY)  # intervals follow
                 if level <= self.exact_level:
                     exact = bool((sums[level] == estimates).all())
                     require(exact, f"an exact sum of {column.name} is not the one of the data")
@@ -608,9 +609,3 @@ def _find_first_rows(tree: Tree | Margins, level: int) -> Integers:
     nodes = np.arange(tree.sizes[level])
     of_rows = tree.spread_down(nodes, level, tree.depth)
     return np.unique(of_rows, return_index=True)[1]
-
-
-def _fits_zeros(grouping: Grouping, level: int, estimates: Floats) -> bool:
-    """Whether groups of structural zeros are stated to be 0; their intervals follow."""
-    filled = grouping.fill(level, np.ones(grouping.part.sizes[level], dtype=bool))
-    return not estimates[~filled].any()
