@@ -168,6 +168,8 @@ def test_places_of_rows_in_an_index_are_not_published(counts):
     """A table sorted by its counts has their order in an index that nobody named."""
     frame = pd.DataFrame({"area": list("abc"), "cases": counts}).sort_values("cases")
     for table in (frame, frame.reset_index(drop=True)):
-        release = privatize(table.sort_values("area"), count="cases", keep="all", upper=9, epsilon=1)
+        release = privatize(
+            table.sort_values("area"), count="cases", keep="all", upper=9, epsilon=1
+        )
         assert release.files["data.csv"].startswith(b"area,cases\n")
         assert release.table.index.equals(pd.RangeIndex(3))

@@ -52,7 +52,9 @@ def test_arrow_dictionaries_and_metadata_are_made_again(tmp_path, ordered):
     for form in ("csv", "parquet"):
         privatize(table, **(OPTIONS | {"keep": "area"}), format=form, out=tmp_path / form)
         raw = (tmp_path / form / f"data.{form}").read_bytes()
-        assert not [word for word in (b"maximum", b"anna41", b"secret", b"ghost", b"note") if word in raw]
+        assert not [
+            word for word in (b"maximum", b"anna41", b"secret", b"ghost", b"note") if word in raw
+        ]
 
 
 def test_requests_that_would_leak_or_lose_rows_are_refused():
