@@ -430,7 +430,7 @@ class Table:
     def measure(
         self, names: Sequence[str], visit: Callable[[pa.RecordBatch], None] | None = None
     ) -> dict[str, TextFacts]:
-        """Measure columns of labels, in one pass over those that are new; `visit` sees all."""
+        """Measure columns of labels that are new, in one pass; `visit` sees every column."""
         facts = {name: TextFacts() for name in names if name not in self.facts}
         scanned = list(names) if visit else list(facts)
         for batch in self.scan(scanned) if scanned else ():
