@@ -23,8 +23,8 @@ __all__ = ["describe_repeat", "require_distinct"]
 
 Hashes = NDArray[np.uint64]
 
-MOST_HELD = 1 << 25
-"""Hashes that are sorted at once: 256 MiB."""
+MOST_HELD = 1 << 26
+"""Hashes that are sorted at once: 512 MiB."""
 
 MOST_SUSPECTS = 1000
 """Hashes whose rows are compared; chance gives hardly any."""
