@@ -39,12 +39,10 @@ def constructors() -> set[str]:
     found = set()
     for module in pkgutil.iter_modules(mechanisms.__path__, "tallyveil.mechanisms."):
         home = importlib.import_module(module.name)
-        for name in home.__all__:
-            member = getattr(home, name)
-            if inspect.isfunction(member):
-                returned = typing.get_type_hints(member).get("return")
-                if returned is Mechanism:
-                    found.add(name)
+        for name, member in inspect.getmembers(home, inspect.isfunction):
+            public = member.__module__ == module.name and not name.startswith("_")
+            if public and typing.get_type_hints(member).get("return") is Mechanism:
+                found.add(name)
     return found
 
 

@@ -200,8 +200,8 @@ AWAY = np.abs(np.subtract.outer(np.arange(20), np.arange(20)))
 def test_no_release_is_expected_to_be_better_than_the_bound(options):
     release = privatize(COUNTS, epsilon="1/2", entropy=SeededNotPrivate(1), **options)
     facts = release.receipt.columns[0].optimality
-    assert 0 < facts["least_error"] <= facts["least_error_same_distribution"] * (1 + 1e-9)
-    assert facts["least_error"] <= facts["expected_error"] + 1e-6
+    assert 0 < facts.least_error <= facts.least_error_same_distribution * (1 + 1e-9)
+    assert facts.least_error <= facts.expected_error + 1e-6
 
 
 def test_rank_matching_of_all_draws_attains_the_bound():
@@ -212,7 +212,7 @@ def test_rank_matching_of_all_draws_attains_the_bound():
         result = tv.transport(tv.Query.count(3), 1, shares, delta=delta)
         error = float(shares @ (result.matrix * AWAY[:4, :4]).sum(axis=1))
         facts = describe_optimality(error, shares, Fraction(1), Fraction(delta))
-        assert facts["expected_error"] == pytest.approx(facts["least_error_same_distribution"])
+        assert facts.expected_error == pytest.approx(facts.least_error_same_distribution)
 
 
 @pytest.mark.parametrize("epsilon", ["1/50", "1/2", "3"])
@@ -223,8 +223,8 @@ def test_the_bounds_are_the_ends_of_the_frontier(epsilon):
     curve = tv.frontier(tv.Query.count(len(shares) - 1), epsilon, shares, tradeoffs=[0.0, 1.0])
     facts = describe_optimality(9.0, shares, Fraction(epsilon))
     assert describe_optimality(0.1, np.ones(1), Fraction(epsilon)) is None, "a column of zeros"
-    assert facts["least_error"] == pytest.approx(curve.error[0], abs=1e-6)
-    assert facts["least_error_same_distribution"] == pytest.approx(curve.error[1], abs=1e-6)
+    assert facts.least_error == pytest.approx(curve.error[0], abs=1e-6)
+    assert facts.least_error_same_distribution == pytest.approx(curve.error[1], abs=1e-6)
 
 
 @pytest.mark.parametrize("delta", ["0.01", "0.2"])
@@ -233,7 +233,7 @@ def test_with_a_delta_no_mechanism_of_a_program_is_below_the_bound(delta):
     facts = describe_optimality(9.0, shares, Fraction(1), Fraction(delta))
     best = tv.design(tv.Query.count(3), 1, "absolute", prior=shares, delta=delta)
     error = float(shares @ (best.mechanism.matrix * AWAY[:4, :4]).sum(axis=1))
-    assert facts["least_error"] == pytest.approx(error, abs=1e-5)
+    assert facts.least_error == pytest.approx(error, abs=1e-5)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(2)])
@@ -259,9 +259,9 @@ def test_wide_ranges_signed_columns_and_deltas_have_bounds():
     for counts, options in tables.values():
         release = privatize(counts, epsilon=1, entropy=SeededNotPrivate(1), **options)
         facts = release.receipt.columns[0].optimality
-        assert 0 < facts["least_error"] <= facts["expected_error"] + 1e-6
+        assert 0 < facts.least_error <= facts.expected_error + 1e-6
         measured = np.abs(release.table - counts).mean()
-        assert facts["expected_error"] == pytest.approx(measured, rel=0.25)
+        assert facts.expected_error == pytest.approx(measured, rel=0.25)
 
 
 @pytest.mark.parametrize(

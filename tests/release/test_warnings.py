@@ -101,7 +101,10 @@ def test_at_a_screen_what_is_cut_names_its_bound(options, words, tmp_path):
 
 @pytest.mark.parametrize(
     ("label", "keep", "note"),
-    [("Total", "id", "a row labelled 'Total'"), ("", "place", "The last row has no label")],
+    [
+        ("Total", "id", "A label of 'place' looks like that of a total"),
+        ("", "place", "The last row has no label"),
+    ],
 )
 def test_a_total_that_its_label_does_not_show_is_named(label, keep, note):
     places = [f"p{row}" for row in range(9)]

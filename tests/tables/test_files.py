@@ -253,7 +253,7 @@ def test_declared_codes_leave_their_rows_out_and_say_so(tmp_path, format):
     assert made.data.rows == 37
     table = made.receipt.to_dict()["table"]
     assert (table["missing"], table["missing_rows"]) == (["*", "NA", ""], 3)
-    unprotected = made.receipt.to_dict()["dp_flavor"]["unprotected_quantities"]
+    unprotected = made.receipt.to_dict()["statement"]["dp_flavor"]["unprotected_quantities"]
     assert unprotected.endswith("which rows had no count")
     page = (tmp_path / "out" / "METHODOLOGY.html").read_text()
     assert "3 rows of the confidential table had a code instead of a count" in page

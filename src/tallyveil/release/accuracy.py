@@ -8,7 +8,7 @@ distribution, and the minimax bound for the worst table.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -45,34 +45,9 @@ from tallyveil.reading.posterior import ConfidenceSets, confidence_sets
 from tallyveil.reading.unbiased import Estimate
 from tallyveil.release.column import Histogram, Matching, round_counts
 from tallyveil.release.ranges import WIDE
-from tallyveil.release.records import AccuracyRecord, TotalRecord
+from tallyveil.release.records import AccuracyRecord, OptimalityRecord, TotalRecord
 from tallyveil.release.split import predict_distance, predict_error
 from tallyveil.release.totals import Adder, make_adder
-
-__all__ = [
-    "CONFIDENCE",
-    "FAR",
-    "FARTHEST_NOISE",
-    "REACH",
-    "WIDEST_PICTURE",
-    "Accuracy",
-    "Figures",
-    "Outcome",
-    "choose_stated",
-    "describe_drawn",
-    "describe_matched",
-    "estimate_spread",
-    "expected_accuracy",
-    "geometric_accuracy",
-    "make_own_adder",
-    "matched_accuracy",
-    "matched_mechanism",
-    "matched_sets",
-    "matrix_of",
-    "measure_spread",
-    "predict_release",
-    "signed_accuracy",
-]
 
 CONFIDENCE = 0.95
 WIDEST_PICTURE = 1001
@@ -143,7 +118,7 @@ class Figures:
         How published counts are added.
     total : Estimate or None
         The sum of all true counts, where it can be estimated and no file of sums tells it better.
-    optimality : dict or None
+    optimality : OptimalityRecord or None
         Expected errors beside the least there are.
     """
 
@@ -153,7 +128,7 @@ class Figures:
     properties: tuple[str, ...]
     adder: Adder
     total: Estimate | None
-    optimality: Mapping[str, float] | None = None
+    optimality: OptimalityRecord | None = None
 
     def state_total(self) -> TotalRecord | None:
         """Return the total as receipts state it, rounded, or None."""
@@ -478,7 +453,7 @@ def estimate_spread(rows: Integers, epsilon1: Fraction, epsilon2: Fraction) -> F
 
 def describe_optimality(
     expected: float, shares: Floats, epsilon: Fraction, delta: Fraction = Fraction(0)
-) -> dict[str, float] | None:
+) -> OptimalityRecord | None:
     """The expected error of a column and the least that any private release could have.
 
     Parameters
@@ -493,10 +468,9 @@ def describe_optimality(
 
     Returns
     -------
-    dict of str to float, or None
-        Rounded to six decimals: `expected_error`; `least_error`, that of the best private
-        release; `least_error_same_distribution`, that of the best one which keeps the
-        distribution. None where all published counts are 0, or delta is too small for the range.
+    OptimalityRecord or None
+        Rounded to six decimals. None where all published counts are 0, or delta is too small for
+        the range.
     """
     if len(shares) < 2:
         return None
@@ -504,8 +478,10 @@ def describe_optimality(
         errors = expected, *_bound_errors(shares, epsilon, delta)
     except ArgumentError:  # cells of canonical noise that do not fit
         return None
-    names = ("expected_error", "least_error", "least_error_same_distribution")
-    return {name: round(value, 6) for name, value in zip(names, errors, strict=True)}
+    mean, least, same = (round(value, 6) for value in errors)
+    return OptimalityRecord(
+        expected_error=mean, least_error=least, least_error_same_distribution=same
+    )
 
 
 def _bound_errors(shares: Floats, epsilon: Fraction, delta: Fraction) -> tuple[float, float]:

@@ -39,6 +39,7 @@ from tallyveil.release.records import (
     DrawnRecord,
     GroupRecord,
     LedgerRecord,
+    OptimalityRecord,
     Positive,
     Record,
     StageRecord,
@@ -56,16 +57,6 @@ from tallyveil.release.unit import MOST_SEPARATE, PrivacyUnit, charge_columns, c
 from tallyveil.release.zeros import ZerosRecord
 from tallyveil.sampling.marks import NOT_PRIVATE
 from tallyveil.untrusted import parse_json
-
-__all__ = [
-    "FLOAT_PROTECTION",
-    "LARGE_DELTA",
-    "RECEIPT_FORMAT",
-    "WEAK_EPSILON",
-    "ColumnRecord",
-    "Receipt",
-    "promise",
-]
 
 RECEIPT_FORMAT = "tallyveil-receipt"
 ROUND_OFF = 1e-9
@@ -137,7 +128,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
     spread: tuple[float, ...] | None = None
     matching: Matching | None = None
     total: TotalRecord | None = None
-    optimality: dict[str, float] | None = None
+    optimality: OptimalityRecord | None = None
     groups: Annotated[tuple[GroupRecord, ...], Meta(max_length=MOST_KINDS)] = ()
     unbiased: DrawnRecord | None = None
     at_most: str = ""

@@ -19,29 +19,6 @@ from tallyveil.exact import LARGEST_EPSILON, exact_rational
 from tallyveil.release.column import name_unbiased
 from tallyveil.tables.microdata import Bins, read_bins
 
-__all__ = [
-    "MOST_GROUPS",
-    "MOST_KINDS",
-    "AccuracyRecord",
-    "Confidence",
-    "Digest",
-    "DrawnRecord",
-    "GroupRecord",
-    "LedgerRecord",
-    "Positive",
-    "Record",
-    "StageRecord",
-    "SumsLevel",
-    "SumsRecord",
-    "TableRecord",
-    "Texts",
-    "TotalRecord",
-    "Whole",
-    "Wholes",
-    "from_plain",
-    "to_plain",
-]
-
 MOST_GROUPS = 60
 """Most groups of one kind whose totals a receipt states."""
 
@@ -209,6 +186,17 @@ class AccuracyRecord(Record, frozen=True, kw_only=True):
     rmse: tuple[float, ...]
     interval_low: tuple[int, ...]
     interval_high: tuple[int, ...]
+
+
+class OptimalityRecord(Record, frozen=True, kw_only=True):
+    """The expected error of a column, and the least of any private release.
+
+    `least_error_same_distribution` is that of the best release that keeps the distribution.
+    """
+
+    expected_error: Real
+    least_error: Real
+    least_error_same_distribution: Real
 
 
 class TotalRecord(Record, frozen=True, kw_only=True):

@@ -41,8 +41,6 @@ from tallyveil.release.release import Release, write_releases
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.table import Table
 
-__all__ = ["Say", "open_account", "publish_table", "require_possible"]
-
 Say = Callable[[str], None]
 
 
@@ -282,7 +280,7 @@ def _describe(
         spread=None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
         matching=published.matching,
         total=figures.state_total(),
-        optimality=None if figures.optimality is None else dict(figures.optimality),
+        optimality=figures.optimality,
         unbiased=DrawnRecord.of(task.name, certified, published.signed) if has_draws else None,
         at_most=at_most,
         missed=published.largest_missed,

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tallyveil.errors import TableError
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.sums import describe_alone
 from tallyveil.release.plan import ReleasePlan
@@ -19,8 +20,6 @@ from tallyveil.tables.labels import find_formulas
 from tallyveil.tables.microdata import sorted_order
 from tallyveil.tables.subtotals import find_totals
 from tallyveil.tables.table import Table
-
-__all__ = ["list_notes", "list_remarks", "list_unreleased"]
 
 MOST_SHOWN = 6
 
@@ -105,26 +104,38 @@ def _remark_on_missing(plan: ReleasePlan) -> str:
 
 def _remark_on_total(plan: ReleasePlan) -> str:
     """A row that a column which stays at home, or the lack of labels, shows to be a total."""
-    source, rows = plan.source, plan.rows
-    if (
-        plan.layout.grouped
-        or plan.request.options.counts.allow_totals
-        or not 2 < rows <= MOST_SEARCHED
-    ):
+    allowed = plan.layout.grouped or plan.request.options.counts.allow_totals
+    if allowed or not 2 < plan.rows <= MOST_SEARCHED:
         return ""
-    totals = find_totals(source, list_unreleased(plan))
-    named = [(name, total) for name, (total, _) in totals.items() if total is not None]
-    last = source.slice(rows - 1, rows)
-    public = [name for name in plan.layout.keep if name not in plan.counts]
-    bare = bool(public) and not any(text.strip() for name in public for text in last.labels(name))
-    if not named and not bare:
+    name = _find_private_total(plan)
+    if not name and not _ends_bare(plan):
         return ""
-    name, total = named[0] if named else ("", "")
-    what = f"Column {name!r} has a row labelled {total!r}" if named else "The last row has no label"
+    what = (
+        f"A label of {name!r} looks like that of a total" if name else "The last row has no label"
+    )
     return (
         f"{what}, and this row is released. If it counts others again, remove it: everybody in it "
         "is protected less than the guarantee says."
     )
+
+
+def _find_private_total(plan: ReleasePlan) -> str:
+    """Return a column that is not released and has a label like a total's; that is not quoted."""
+    try:
+        totals = find_totals(plan.source, list_unreleased(plan))
+    except TableError:  # it may hold anything, such as formulas
+        return ""
+    return next((name for name, (total, _) in totals.items() if total is not None), "")
+
+
+def _ends_bare(plan: ReleasePlan) -> bool:
+    """Return whether the last row, and no other, has no public label."""
+    public = [name for name in plan.layout.keep if name not in plan.counts]
+    last = plan.source.slice(plan.rows - 1, plan.rows)
+    if not public or any(text.strip() for name in public for text in last.labels(name)):
+        return False
+    labels = zip(*(plan.source.labels(name) for name in public), strict=True)
+    return sum(not "".join(row).strip() for row in labels) == 1
 
 
 def _remark_on_order(plan: ReleasePlan) -> str:

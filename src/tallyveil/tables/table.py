@@ -35,20 +35,6 @@ from tallyveil.tables.write import TextFacts, bound_csv, bound_parquet, write_cs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "BATCH_ROWS",
-    "CountArray",
-    "FileIdentity",
-    "Held",
-    "Native",
-    "Order",
-    "Rows",
-    "Table",
-    "encode_name",
-    "plain_type",
-    "read_signed",
-]
-
 BATCH_ROWS = 65_536
 """Most rows of a batch; batches of a text file have a size in bytes instead."""
 
@@ -272,12 +258,12 @@ class ArrowNative(Native):
     """A pyarrow table: files give one too, with whole and other numbers as numbers."""
 
     def build(self, table: Table) -> Any:
-        """Build the table, dictionaries anew from the rows."""
+        """Build the table, dictionaries anew from the rows, every column in one piece."""
         import pyarrow as pa
 
         columns, fields = [], []
         for name in table.written_names:
-            column, kind = table.column(name), self.types.get(name)
+            column, kind = table.column(name).combine_chunks(), self.types.get(name)
             if kind is None and table.is_text:
                 column = _read_numbers(column, table.type_of(name))
             elif kind is not None and pa.types.is_null(kind):
@@ -300,7 +286,7 @@ def _encode_again(column: Any, levels: Any) -> Any:
     if levels is None:
         levels = pc.drop_null(pc.unique(column))
         levels = levels.take(pc.sort_indices(levels))
-    codes = pc.index_in(column.combine_chunks(), value_set=levels)
+    codes = pc.index_in(column, value_set=levels)
     return pa.DictionaryArray.from_arrays(codes, levels, ordered=is_ordered)
 
 
