@@ -11,7 +11,7 @@ from tallyveil.release.options import Counts as Counts
 from tallyveil.release.options import Microdata as Microdata
 from tallyveil.release.options import Output as Output
 from tallyveil.release.options import ReleaseOptions as ReleaseOptions
-from tallyveil.release.options import Source as Source
+from tallyveil.tables.source import Source as Source
 from tallyveil.release.options import Unit as Unit
 from tallyveil.release.methods.auto import Auto as Auto
 from tallyveil.release.methods.design import DesignMethod as DesignMethod

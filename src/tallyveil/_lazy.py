@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["attach_stub", "read_stub"]
-
 
 def attach_stub(
     name: str, file: str

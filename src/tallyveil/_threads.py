@@ -17,8 +17,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 
-__all__ = ["one_blas_thread"]
-
 SUFFIXES = ("64_", "")
 FOLDERS = ("{}.libs", "{}/.dylibs")
 """Where wheels keep the libraries of a package, next to it or inside."""

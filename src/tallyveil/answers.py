@@ -15,19 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, QueryError, describe_kind
 
-__all__ = [
-    "LARGEST_ANSWER",
-    "MOST_ANSWERS",
-    "read_bounds",
-    "read_categories",
-    "read_floats",
-    "read_increasing",
-    "read_numbers",
-    "read_real",
-    "read_whole",
-    "require_few",
-]
-
 MOST_ANSWERS = 4 * 10**6
 """More true or released answers than this are refused before any array is made."""
 

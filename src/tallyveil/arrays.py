@@ -8,18 +8,6 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "COMPARISON_ROUNDING",
-    "BigIntegers",
-    "Floats",
-    "Fractions",
-    "Integers",
-    "Mask",
-    "Tally",
-    "count_values",
-    "freeze",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]

@@ -27,24 +27,6 @@ from functools import partial
 
 from tallyveil.passwords import hide_passwords
 
-__all__ = [
-    "ArgumentError",
-    "BudgetError",
-    "CertificationError",
-    "InfeasibleError",
-    "LedgerError",
-    "MechanismError",
-    "MissingExtraError",
-    "PackageError",
-    "QueryError",
-    "TableError",
-    "TallyveilError",
-    "UsageError",
-    "VerificationError",
-    "describe_kind",
-]
-
-
 LONGEST_VALUE = 120
 """Characters of a quoted value that a message shows at most."""
 

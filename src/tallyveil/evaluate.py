@@ -33,20 +33,6 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-__all__ = [
-    "Audit",
-    "Comparison",
-    "CountErrors",
-    "Row",
-    "audit_mechanism",
-    "compare",
-    "count_errors",
-    "kolmogorov_smirnov",
-    "total_variation",
-    "wasserstein",
-]
-
-
 AUDIT_SLACK = 1e-9
 """By how much, relatively, a realised epsilon may exceed the claimed one: decimals are rounded."""
 

@@ -13,16 +13,6 @@ from typing import TypeAlias
 
 from tallyveil.errors import ArgumentError
 
-__all__ = [
-    "Epsilon",
-    "exact_delta",
-    "exact_epsilon",
-    "exact_ratio",
-    "exact_rational",
-    "exp_lower",
-    "exp_upper",
-]
-
 Epsilon: TypeAlias = int | float | str | Decimal | Fraction
 
 SMALLEST_EPSILON = Fraction(1, 10**12)

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-__all__ = ["fingerprint", "fingerprint_page"]
-
 PACKAGE = Path(__file__).parent
 
 SENTENCES = (

@@ -18,15 +18,6 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Floats
 from tallyveil.errors import MechanismError
 
-__all__ = [
-    "continue_noise",
-    "csv_matrix",
-    "csv_text",
-    "is_ptable",
-    "ptable_matrix",
-    "ptable_text",
-]
-
 PTABLE_COLUMNS = ("i", "j", "p", "v", "p_int_lb", "p_int_ub", "type")
 
 MOST_LINES = 200_000

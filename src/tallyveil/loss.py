@@ -14,16 +14,6 @@ from tallyveil.arrays import COMPARISON_ROUNDING, Floats
 from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import Query, require_query
 
-__all__ = [
-    "Loss",
-    "is_monge",
-    "loss_name",
-    "loss_table",
-    "measure_crossing",
-    "parse_loss",
-    "weigh_loss",
-]
-
 Loss: TypeAlias = str | tuple[str, float] | Callable[[Any, Any], Any] | ArrayLike
 
 NAMED_LOSSES = ("absolute", "squared", "zero_one")

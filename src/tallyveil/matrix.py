@@ -22,21 +22,6 @@ from tallyveil.neighbours import Neighbours
 from tallyveil.prior import Prior, mark_possible_answers, resolve_prior
 from tallyveil.query import Query
 
-__all__ = [
-    "AccuracyMeasures",
-    "FrozenArrays",
-    "WorstPair",
-    "central_interval",
-    "check_confidence",
-    "check_matrix",
-    "check_number",
-    "hockey_stick",
-    "joint_distribution",
-    "log_ratio",
-    "posterior_costs",
-    "worst_pair",
-]
-
 ROUND_OFF = 1e-6
 """How far a solver may leave rows from summing to one, and entries below zero."""
 

@@ -37,8 +37,6 @@ from tallyveil.untrusted import parse_json, read_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Mechanism", "MechanismLike", "as_mechanism", "is_matrix_file"]
-
 FORMAT = "tallyveil-mechanism"
 FIELDS = ("name", "query", "epsilon", "delta", "matrix")
 

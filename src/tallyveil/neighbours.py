@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike
 from tallyveil.arrays import Integers, freeze
 from tallyveil.errors import QueryError, describe_kind
 
-__all__ = ["Neighbours"]
-
 PAIRS_PER_BLOCK = 256
 """Listed pairs that `blocks` hands out at once."""
 

@@ -26,20 +26,6 @@ from tallyveil.errors import MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Curve",
-    "Panel",
-    "distribution_bars",
-    "heatmap",
-    "heatmaps",
-    "new_figure",
-    "panels",
-    "save",
-    "show_distribution",
-    "show_matrix",
-    "show_table",
-]
-
 ACCENT = "#7c5cd6"
 """Colour of cells and bars: dark enough on white, light enough on black."""
 

@@ -10,8 +10,6 @@ import re
 import shlex
 from urllib.parse import unquote
 
-__all__ = ["HIDDEN", "hide_in_command", "hide_passwords", "is_secret"]
-
 HIDDEN = "***"
 SECRET_WORDS = ("pass", "pw")
 SECRET_ENDINGS = (

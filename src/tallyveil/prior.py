@@ -18,8 +18,6 @@ from tallyveil.arrays import Floats, Mask
 from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import GRID_TOLERANCE, Query, require_query
 
-__all__ = ["Prior", "mark_possible_answers", "require_distribution", "resolve_prior"]
-
 Prior: TypeAlias = str | tuple[str, float] | ArrayLike | None
 
 KNOWN_PRIORS = 'Known priors: "uniform", ("binomial", p), or an array of weights or counts.'

@@ -33,8 +33,6 @@ from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import Query, require_query
 
-__all__ = ["IMPLIED", "PROPERTIES", "SEVEN", "Rows", "Witness", "check_names", "rows", "witness"]
-
 TOLERANCE = 1e-9
 """Probability by which a cell may fall short of a property that still counts as held."""
 

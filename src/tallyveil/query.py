@@ -29,8 +29,6 @@ from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.errors import QueryError, describe_kind
 from tallyveil.neighbours import Neighbours
 
-__all__ = ["Query", "require_query"]
-
 GRID_TOLERANCE = 1e-9
 """Distance, in steps between answers, within which a number counts as one of the answers."""
 

@@ -8,7 +8,7 @@ from tallyveil.certified.transport import ImplicitTransport as ImplicitTransport
 from tallyveil.evaluate import Row as Row
 from tallyveil.evaluate import CountErrors as CountErrors
 from tallyveil.mechanisms.frontier import Frontier as Frontier
-from tallyveil.check.package import Finding as Finding
+from tallyveil.check.findings import Finding as Finding
 from tallyveil.reading.posterior import ConfidenceSets as ConfidenceSets
 from tallyveil.reading.consumer import BoundCertificate as BoundCertificate
 from tallyveil.reading.consumer import Tie as Tie

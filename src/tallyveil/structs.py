@@ -14,17 +14,6 @@ import msgspec
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.untrusted import escape_controls
 
-__all__ = [
-    "Struct",
-    "describe_fields",
-    "list_changes",
-    "list_required",
-    "list_values",
-    "read_text",
-    "set_field",
-    "suggest_key",
-]
-
 AnyStruct = TypeVar("AnyStruct", bound="Struct")
 
 LONGEST_NAME = 60

@@ -17,17 +17,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "SMALL",
-    "UNLIKELY",
-    "escape_controls",
-    "hash_file",
-    "open_file",
-    "parse_json",
-    "read_file",
-    "remove_invisible",
-]
-
 SMALL = 10 * 2**20
 """Largest file, in bytes, that is read: any content then takes little time and memory."""
 

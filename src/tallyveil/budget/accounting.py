@@ -46,22 +46,6 @@ from tallyveil.exact import (
     exp_upper,
 )
 
-__all__ = [
-    "ACCOUNTINGS",
-    "MOST_SHARED",
-    "SMALLEST_DELTA",
-    "Account",
-    "PrivacyLoss",
-    "check_plan",
-    "compose",
-    "concentrated_budget",
-    "concentrated_cost",
-    "concentrated_delta",
-    "find_last",
-    "read_account",
-    "share_epsilon",
-]
-
 BITS = 160
 ONE = 1 << BITS
 SLOT = 2 * BITS + 64

@@ -23,21 +23,6 @@ from tallyveil.errors import ArgumentError, LedgerError, TallyveilError
 from tallyveil.exact import exact_rational
 from tallyveil.passwords import hide_in_command
 
-__all__ = [
-    "FIRST",
-    "Debit",
-    "Entry",
-    "LedgerStore",
-    "Link",
-    "Stage",
-    "StoreTransaction",
-    "read_chain",
-    "read_entry",
-    "say_spent",
-    "shown_rational",
-    "write_amount",
-]
-
 FIRST = "0" * 64
 """What the first entry names as its predecessor."""
 

@@ -46,8 +46,6 @@ from tallyveil.errors import ArgumentError, BudgetError, LedgerError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.untrusted import remove_invisible
 
-__all__ = ["Ledger", "check_new_name", "find_look_alike", "open_store"]
-
 
 class Ledger:
     """The ledger at `location`: a SQLite file, or ``postgresql://USER@HOST/DATABASE``.

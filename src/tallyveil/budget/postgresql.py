@@ -20,18 +20,6 @@ from tallyveil.budget.entries import FIRST, StoreTransaction
 from tallyveil.errors import LedgerError, MissingExtraError
 from tallyveil.passwords import HIDDEN, is_secret
 
-__all__ = [
-    "KEEP_PASSWORDS",
-    "NOT_SHOWN",
-    "SCHEMES",
-    "PostgresqlStore",
-    "describe_schema",
-    "find_secrets",
-    "is_address",
-    "is_unknown_address",
-    "remove_secrets",
-]
-
 SCHEMES = ("postgresql", "postgres")
 NOT_SHOWN = "It is not shown, because it may hold a password."
 KEEP_PASSWORDS = "Keep passwords in PGPASSWORD or a pgpass file."

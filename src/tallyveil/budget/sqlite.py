@@ -16,8 +16,6 @@ from tallyveil.budget.entries import FIRST, StoreTransaction
 from tallyveil.errors import LedgerError
 from tallyveil.passwords import hide_passwords
 
-__all__ = ["SCHEMA", "SqliteStore"]
-
 APPLICATION_ID = 0x544C5656  # marks the SQLite file as a Tallyveil ledger
 PATIENCE = 120.0  # seconds a process waits for its turn before it gives up, spending nothing
 

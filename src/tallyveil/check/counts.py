@@ -16,8 +16,6 @@ from tallyveil.tables.counts import LARGEST, read_counts, read_plain_counts
 from tallyveil.tables.labels import find_formulas, require_own_names
 from tallyveil.tables.table import Table, read_signed
 
-__all__ = ["check_counts"]
-
 Column = TypeVar("Column", bound=NDArray[Any])
 
 

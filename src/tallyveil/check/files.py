@@ -13,8 +13,6 @@ from tallyveil.release.folder import CHECKSUMS
 from tallyveil.release.methods.base import require
 from tallyveil.untrusted import read_file
 
-__all__ = ["Hashed", "check_files"]
-
 Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
 """Gives the size of a file and its SHA-256."""
 

@@ -13,17 +13,6 @@ from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import escape_controls
 
-__all__ = [
-    "Finding",
-    "NotComparedError",
-    "Verdict",
-    "is_close",
-    "is_same_total",
-    "judge",
-    "remember",
-    "try_check",
-]
-
 FIGURE_SLACK = 2e-6
 """How far a stated figure, printed with six decimals, may be from the one worked out here."""
 

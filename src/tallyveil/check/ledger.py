@@ -15,8 +15,6 @@ from tallyveil.release.records import LedgerRecord
 from tallyveil.release.release import read_receipt
 from tallyveil.untrusted import escape_controls
 
-__all__ = ["check_ledger"]
-
 
 def check_ledger(folder: str | Path, ledger: str | Path | Ledger, dataset: str) -> Finding:
     """Look for the release in `folder` in a ledger: found, not found, or different.

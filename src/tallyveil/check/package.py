@@ -53,8 +53,6 @@ from tallyveil.tables.published import read_released
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import hash_file, read_file
 
-__all__ = ["Finding", "check_package"]
-
 UNPROVED = "the certificates do not hold, and without them there is nothing to work out again"
 
 FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "time", "any")
@@ -199,7 +197,7 @@ def _check_figures(
         sums, total = to_plain(column.total) or {}, to_plain(figures.state_total()) or {}
         fits = sums.keys() == total.keys() and all(is_same_total(sums[k], total[k]) for k in total)
         require(fits, f"the stated total of {column.name} is not that of its published counts")
-        bounds, least = column.optimality or {}, figures.optimality or {}
+        bounds, least = to_plain(column.optimality) or {}, to_plain(figures.optimality) or {}
         fits = bounds.keys() == least.keys() and all(is_close(bounds[k], least[k]) for k in least)
         require(fits, f"{column.name} misstates how far it is from the best there is")
         spread = figures.spread

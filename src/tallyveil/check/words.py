@@ -8,8 +8,6 @@ from tallyveil.fingerprint import fingerprint
 from tallyveil.release.datapackage import RECEIPT
 from tallyveil.release.release import read_receipt
 
-__all__ = ["NOT_SHOWN", "PROMISED", "describe_checked"]
-
 PROMISED = (
     "The files are those of the receipt; each draw was certified private at the epsilon stated.",
     "The amounts add up, and every document follows from the receipt's facts.",

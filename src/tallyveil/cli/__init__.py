@@ -2,8 +2,6 @@
 
 import sys
 
-__all__ = ["main"]
-
 INTERRUPTED = (
     "error: Interrupted. No half-written release is left; a debit that was made stays spent."
 )

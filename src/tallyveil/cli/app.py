@@ -25,8 +25,6 @@ from tallyveil.cli import (
 from tallyveil.cli.common import HELP_SETTINGS, HelpCommand, HelpGroup, fail, spell
 from tallyveil.cli.options import spell_message, suggest_flag
 
-__all__ = ["app", "run"]
-
 QUOTED = re.compile(r"(?<!Got )(?<!olumn )'([a-z_]+)'")
 """The name of an argument in a message."""
 

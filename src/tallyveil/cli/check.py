@@ -23,8 +23,6 @@ from tallyveil.cli.dry_run import WIDTH, accuracy_table
 if TYPE_CHECKING:
     from tallyveil.release.receipt import Receipt
 
-__all__ = ["EXAMPLE", "EXPORT_EXAMPLE", "REPORT_EXAMPLE", "command", "export_table", "report"]
-
 EXAMPLE = example("tallyveil check release/")
 REPORT_EXAMPLE = example(
     "tallyveil report release/", "tallyveil report release/ --out methodology.html"

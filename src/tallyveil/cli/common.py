@@ -22,29 +22,6 @@ from typer.core import TyperCommand, TyperGroup
 from tallyveil.passwords import hide_passwords
 from tallyveil.untrusted import escape_controls
 
-__all__ = [
-    "HELP_SETTINGS",
-    "NO_LEDGER",
-    "HelpCommand",
-    "HelpGroup",
-    "JsonOption",
-    "LargeOption",
-    "answer",
-    "errors",
-    "example",
-    "fail",
-    "note",
-    "one_line",
-    "out",
-    "pictures",
-    "print_json",
-    "progress",
-    "refuse_others",
-    "spell",
-    "text_table",
-    "write_data",
-]
-
 
 class SafeConsole(Console):
     """A console that shows what steers a terminal as an escape, wherever it came from.

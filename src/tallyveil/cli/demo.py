@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["EXAMPLE", "command"]
-
 EXAMPLE = example("tallyveil demo --out demo/")
 MARKER = ".tallyveil-demo"
 UPPER, EPSILON, BUDGET = 60, "1", "2"

@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from tallyveil.prior import Prior
     from tallyveil.query import Query
 
-__all__ = [
-    "COMPARE_EXAMPLE",
-    "EXAMPLE",
-    "command",
-    "compare_mechanisms",
-    "parse_distribution",
-    "parse_prior",
-    "parse_query",
-]
-
 COMMAND = "tallyveil design count:40 --epsilon 1 --property fair --property column_monotone"
 EXAMPLE = example(COMMAND)
 COMPARE_EXAMPLE = example(

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tallyveil.release.options import ReleaseOptions
     from tallyveil.release.preview import Preview
 
-__all__ = ["WIDTH", "accuracy_table", "show_plan"]
-
 WIDTH = 88
 INDENTED: Any = {"width": WIDTH - 2, "initial_indent": "  ", "subsequent_indent": "  "}
 OPENED = (

@@ -11,8 +11,6 @@ import typer
 from tallyveil.cli.common import answer, example, one_line, text_table
 from tallyveil.cli.options import make_options, takes_flags
 
-__all__ = ["EXAMPLE", "command"]
-
 EXAMPLE = example(
     "tallyveil inspect cases.csv",
     "tallyveil inspect duckdb:health.db --set source.sql='SELECT county, cases FROM c'",

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from tallyveil.release.totals import Adder
     from tallyveil.tables.table import Table
 
-__all__ = ["EXAMPLE", "command", "open_released"]
-
 EXAMPLE = example(
     "tallyveil interpret release/ --column cases --out read.csv",
     "tallyveil interpret release/ --column cases --by state",

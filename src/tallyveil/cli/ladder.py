@@ -17,8 +17,6 @@ from tallyveil.cli.privatize import note_unreleased, publish_file
 if TYPE_CHECKING:
     from tallyveil.release.options import ReleaseOptions
 
-__all__ = ["EXAMPLE", "command"]
-
 EXAMPLE = example(
     "tallyveil ladder cases.csv --count cases --keep all --upper 60 --epsilons 2,1 --out levels/",
     "tallyveil ladder --value 17 --upper 40 --epsilons 2,1,0.5",

@@ -21,8 +21,6 @@ from tallyveil.cli.common import (
     text_table,
 )
 
-__all__ = ["app"]
-
 Function = TypeVar("Function", bound=Callable[..., None])
 
 app = typer.Typer(

@@ -18,8 +18,6 @@ import typer
 if TYPE_CHECKING:
     from tallyveil.release.options import ReleaseOptions
 
-__all__ = ["make_options", "spell_message", "suggest_flag", "takes_flags"]
-
 BASIC = "Most releases need only these"
 MICRODATA, PRIVACY, TOTALS, FILES = ("Microdata", "Privacy and method", "Totals", "Files")
 MANY = list[str]

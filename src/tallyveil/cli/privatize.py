@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt
     from tallyveil.release.release import Release
 
-__all__ = ["EXAMPLE", "RUN_EXAMPLE", "command", "note_unreleased", "publish_file", "run_request"]
-
 WIDTH, INDENT = 98, " " * 11
 MOST_SHOWN = 12
 """Columns that are listed by name."""
@@ -250,7 +248,7 @@ def _describe_budget(receipt: Receipt, options: ReleaseOptions) -> str:
 
 
 def _describe_accuracy(column: ColumnRecord) -> str:
-    accuracy, error = column.accuracy, column.optimality and column.optimality["expected_error"]
+    accuracy, error = column.accuracy, column.optimality and column.optimality.expected_error
     names = ("true_count", "interval_low", "interval_high")
     intervals = [
         f"a true {count:,} as {low:,} to {high:,}"

@@ -9,8 +9,6 @@ import typer
 
 from tallyveil.cli.common import JsonOption, answer, example
 
-__all__ = ["EXAMPLE", "command"]
-
 EXAMPLE = example(
     "tallyveil studio",
     "tallyveil studio --folder data/ --ledger budget.db",

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from tallyveil.evaluate import Audit
     from tallyveil.proof.ratios import Verdict
 
-__all__ = ["EXAMPLE", "command"]
-
 WORDS = ("query", "neighbours", "unit", "promise", "cannot be checked")
 EXAMPLE = example("tallyveil verify release/mechanism.json --epsilon 1")
 

@@ -13,15 +13,6 @@ from tallyveil.arrays import Floats, Mask
 from tallyveil.estimate.draws import Observed, noise_variance
 from tallyveil.mechanisms.geometric import inverse_diagonals, output_factors, sum_both_sides
 
-__all__ = [
-    "average_totals",
-    "fit_totals",
-    "least_squares_at_total",
-    "monotone",
-    "most_likely",
-    "most_likely_cells",
-]
-
 
 def monotone(cumulative: ArrayLike, top: float, weights: ArrayLike | None = None) -> Floats:
     """Return the non-decreasing sequence nearest to `cumulative`, clipped to [0, top].

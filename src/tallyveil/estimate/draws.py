@@ -21,18 +21,6 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import Floats, Integers, Tally, count_values
 
-__all__ = [
-    "MOST_CELLS",
-    "Cells",
-    "Information",
-    "Observed",
-    "PrivateDraws",
-    "choose_cells",
-    "growing_thresholds",
-    "invert_root",
-    "noise_variance",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class PrivateDraws:

@@ -42,16 +42,6 @@ from tallyveil.estimate.draws import (
 )
 from tallyveil.estimate.smooth import Fit, Shape, estimate_smooth, fit_shape, splines, spread_around
 
-__all__ = [
-    "Estimate",
-    "count_near",
-    "estimate_directly",
-    "estimate_histogram",
-    "estimate_strata",
-    "observe",
-    "pool_strata",
-]
-
 LARGEST_JOINT = 1500
 """Up to this many counts `estimate_directly` uses their joint covariance; beyond, one by one."""
 

@@ -16,17 +16,6 @@ from tallyveil.estimate.histogram import Estimate
 from tallyveil.mechanisms.frontier import Posterior
 from tallyveil.mechanisms.geometric import absolute_errors
 
-__all__ = [
-    "DrawnColumn",
-    "RandomBits",
-    "expect_jointly",
-    "find_row_limits",
-    "hand_out_ranks",
-    "keep_error",
-    "match_ranks",
-    "round_histogram",
-]
-
 MOST_SORTED = 1 << 18
 """The largest number of rows that are ranked by sorting them."""
 

@@ -24,17 +24,6 @@ from tallyveil.arrays import Floats
 from tallyveil.estimate.direct import fit_totals, least_squares_at_total, most_likely_cells
 from tallyveil.estimate.draws import Cells, Information, Observed, invert_root, noise_variance
 
-__all__ = [
-    "Fit",
-    "Shape",
-    "estimate_smooth",
-    "fit_shape",
-    "make_shape",
-    "splines",
-    "spread_around",
-    "start_coefficients",
-]
-
 MOST_SPLINES = 27
 
 PERIODS = (2, 5, 10)

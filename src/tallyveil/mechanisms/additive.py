@@ -43,20 +43,6 @@ from tallyveil.mechanisms.geometric import require_grid
 from tallyveil.neighbours import Neighbours
 from tallyveil.query import EDGE_TOLERANCE, Query, require_query
 
-__all__ = [
-    "CauchyNoise",
-    "LaplaceNoise",
-    "Noise",
-    "StaircaseNoise",
-    "count_moved_by",
-    "discrete_gaussian",
-    "discrete_gaussian_probabilities",
-    "laplace",
-    "noise_matrix",
-    "staircase",
-    "whole_staircase",
-]
-
 GAUSSIAN_REACH = 40
 """Beyond this many sigmas the weights of the discrete Gaussian are below any double."""
 

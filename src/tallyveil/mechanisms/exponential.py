@@ -17,8 +17,6 @@ from tallyveil.loss import loss_table
 from tallyveil.mechanism import Mechanism
 from tallyveil.query import Query, require_query
 
-__all__ = ["exponential", "fair", "randomized_response", "uniform"]
-
 
 def exponential(
     query: Query,

@@ -40,15 +40,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Frontier",
-    "Posterior",
-    "bound_distribution_error",
-    "find_posterior_limits",
-    "frontier",
-    "least_uniform_error",
-]
-
 CURVE_POINTS = 51
 """Exchange rates at which a frontier is worked out unless others are given."""
 

@@ -41,26 +41,6 @@ from tallyveil.exact import Epsilon, exact_delta, exact_epsilon, exact_ratio
 from tallyveil.mechanism import Mechanism
 from tallyveil.query import GRID_TOLERANCE, Query, require_query
 
-__all__ = [
-    "absolute_errors",
-    "canonical",
-    "canonical_cells",
-    "decaying_sums",
-    "exact_geometric",
-    "exact_step",
-    "geometric",
-    "geometric_output_distribution",
-    "geometric_rate",
-    "geometric_step",
-    "inverse_diagonals",
-    "measure_errors",
-    "output_factors",
-    "remove_geometric",
-    "remove_geometric_transposed",
-    "require_grid",
-    "sum_both_sides",
-]
-
 RATE_TOLERANCE = 1e-9
 """Largest relative difference from the closed form at which a matrix counts as geometric."""
 

@@ -19,8 +19,6 @@ from tallyveil.mechanisms.geometric import canonical_cells, geometric, geometric
 from tallyveil.prior import require_distribution
 from tallyveil.query import Query, require_query
 
-__all__ = ["Remap", "monotone_remap", "transport"]
-
 SMALLEST_CUMULATIVE = 2.0**-60
 """A cumulative probability below this counts as zero when a remap is built."""
 

@@ -76,14 +76,6 @@ from tallyveil.optimize.program import (
 from tallyveil.optimize.solver import UNIT, Program, lower_bound, round_down, solve
 from tallyveil.properties import Rows
 
-__all__ = [
-    "bound_by_constants",
-    "bound_objective",
-    "bound_path",
-    "find_best_constant",
-    "measure_gap",
-]
-
 _SAFE_DOWN = 1 - 4 * UNIT
 """Makes a non-negative product of three roundings not larger than the exact one."""
 

@@ -48,18 +48,6 @@ from tallyveil.optimize.program import mark_erased
 from tallyveil.optimize.solver import UNIT, round_down
 from tallyveil.query import Query
 
-__all__ = [
-    "ClosedForm",
-    "allow_for_miss",
-    "bound_by_domination",
-    "bound_by_transport",
-    "covers_geometric",
-    "draw_geometric",
-    "find_closed_form",
-    "is_path_problem",
-    "is_unimodal",
-]
-
 
 def is_unimodal(costs: ArrayLike) -> bool:
     """Return True if every row falls to its least cost and then rises, least costs in order.

@@ -27,8 +27,6 @@ from tallyveil.optimize.solver import Progress, watch_solver
 from tallyveil.prior import Prior
 from tallyveil.query import Query
 
-__all__ = ["Design", "design", "design_with"]
-
 
 @dataclass(frozen=True, repr=False)
 class Design:

@@ -34,8 +34,6 @@ from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.program import Assembly
 from tallyveil.optimize.solver import Matrix, Solution, Watch
 
-__all__ = ["Blocks", "Factor", "is_path_problem", "solve_path"]
-
 REFINEMENTS, REFINED = 3, 1e-10
 """Most corrections of a solution of the Newton system, and the relative error that needs none."""
 

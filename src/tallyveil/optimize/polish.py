@@ -19,7 +19,6 @@ from tallyveil.optimize.problem import (
     DISTRIBUTION_TOLERANCE,
     MAX_DROP_COST,
     NEGLIGIBLE_OUTPUTS,
-    PROPERTY_TOLERANCE,
     RATIO_ROUNDING,
     ROUNDED_PROPERTY,
     SMALLEST_ENTRY,
@@ -30,15 +29,7 @@ from tallyveil.optimize.problem import (
     select_rows,
 )
 from tallyveil.proof.repair import close_ratios, repair
-
-__all__ = [
-    "can_fill_both_ways",
-    "find_broken_rows",
-    "is_tight",
-    "lift_underflow",
-    "meets_marginals",
-    "polish",
-]
+from tallyveil.properties import TOLERANCE
 
 
 def polish(problem: Problem, matrix: Floats) -> Floats:
@@ -198,10 +189,10 @@ def _measure_delta_share(problem: Problem, matrix: Floats) -> float:
 
 
 def find_broken_rows(problem: Problem, matrix: Floats) -> list[Block]:
-    """Find the property rows that a matrix breaks by more than `PROPERTY_TOLERANCE`."""
+    """Find the property rows that a matrix breaks by more than `TOLERANCE`."""
     broken = []
     for block in list_property_rows(problem):
-        numbers = np.flatnonzero(block.rows.slack(matrix) < -PROPERTY_TOLERANCE)
+        numbers = np.flatnonzero(block.rows.slack(matrix) < -TOLERANCE)
         if len(numbers):
             broken.append(Block(block.name, select_rows(block.rows, numbers)))
     return broken

@@ -7,7 +7,7 @@ lower bound and the final check read the same rows.
 The tolerances of the whole search are here as well.
 
 **What a design promises**, measured on the matrix as given: properties hold to
-`PROPERTY_TOLERANCE` (that of `Mechanism.has`), output distributions come out to
+`properties.TOLERANCE` (that of `Mechanism.has`), output distributions come out to
 `DISTRIBUTION_TOLERANCE`, and ratios between neighbours exceed e^epsilon by no more than
 `RATIO_ROUNDING`, relatively.
 
@@ -54,45 +54,7 @@ from tallyveil.loss import Loss, loss_name, loss_table
 from tallyveil.optimize.solver import Progress
 from tallyveil.prior import Prior, mark_possible_answers, require_distribution, resolve_prior
 from tallyveil.properties import IMPLIED, Rows, check_names, rows
-from tallyveil.properties import TOLERANCE as PROPERTY_TOLERANCE
 from tallyveil.query import Query, require_query
-
-__all__ = [
-    "ACCEPTABLE_GAP",
-    "COARSE_TOLERANCE",
-    "CONFLICT_MISS",
-    "CUT_SHARE",
-    "DISTRIBUTION_TOLERANCE",
-    "FEW_VARIABLES",
-    "LEAST_OUTPUT_SHARE",
-    "MANY_ANSWERS",
-    "MAX_DROP_COST",
-    "MAX_ROW_SUM_ERROR",
-    "NEGLIGIBLE_OUTPUTS",
-    "PATH_TOLERANCE",
-    "PRIVACY",
-    "PROPERTY_TOLERANCE",
-    "RATIO_ROUNDING",
-    "ROUNDED_GAP",
-    "ROUNDED_PROPERTY",
-    "ROW_MARGINS",
-    "SMALLEST_ENTRY",
-    "SOLVER_TOLERANCE",
-    "SUFFICIENT_GAP",
-    "SYMMETRY_ROUNDING",
-    "TAIL_SHARES",
-    "TIGHT_SHARE",
-    "Block",
-    "DesignOptions",
-    "Marginal",
-    "Problem",
-    "has_output_minimum",
-    "list_privacy_rows",
-    "list_property_rows",
-    "number_pairs",
-    "pose",
-    "select_rows",
-]
 
 DISTRIBUTION_TOLERANCE = 1e-8
 """Largest absolute error of an output distribution that was demanded."""

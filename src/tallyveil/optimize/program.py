@@ -46,37 +46,6 @@ from tallyveil.optimize.problem import (
 from tallyveil.optimize.solver import Matrix, Program, Solution
 from tallyveil.properties import Rows
 
-__all__ = [
-    "ABOVE_MINIMUM",
-    "BELOW_MINIMUM",
-    "ROW_SUMS",
-    "WORST_CASE",
-    "Assembly",
-    "ColumnSums",
-    "Constraint",
-    "CostScaling",
-    "Form",
-    "Layout",
-    "MatrixProgram",
-    "MatrixScaling",
-    "MatrixSolution",
-    "OtherVariables",
-    "RowSums",
-    "Selection",
-    "Substitution",
-    "assemble",
-    "choose_substitution",
-    "erase",
-    "geometric_tails",
-    "identity",
-    "mark_erased",
-    "mark_tails",
-    "mirror",
-    "select",
-    "share_diagonal",
-    "write_program",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Layout:

@@ -82,8 +82,6 @@ from tallyveil.optimize.program import (
 )
 from tallyveil.optimize.solver import Solution, Watch, lower_bound, round_down, solve
 
-__all__ = ["Attempt", "SearchResult", "bound_miss", "raise_conflict", "solve_problem"]
-
 SHORT, EXCESS = "short", "excess"
 """Names of the variables by which outputs miss their demanded probability."""
 

@@ -24,17 +24,6 @@ from scipy import sparse
 
 from tallyveil.arrays import Floats, Mask
 
-__all__ = [
-    "Backend",
-    "Program",
-    "Progress",
-    "Solution",
-    "lower_bound",
-    "round_down",
-    "solve",
-    "watch_solver",
-]
-
 Matrix: TypeAlias = Any  # a scipy.sparse matrix or array, whose stubs do not compose
 Backend = Literal["clarabel", "highs"]
 Watch: TypeAlias = Callable[[int, float], bool]

@@ -29,20 +29,6 @@ from tallyveil.prior import Prior
 from tallyveil.properties import SEVEN, check_names
 from tallyveil.query import Query, require_query
 
-__all__ = [
-    "Choice",
-    "am",
-    "choose",
-    "compute_gm_cost",
-    "compute_wm_cost",
-    "fm",
-    "paper_loss",
-    "rescaled_loss",
-    "ucm",
-    "wm",
-]
-
-
 PAPER_LOSS = re.compile(r"L(?P<power>[012])(?:,(?P<beyond>\d+))?")
 
 

@@ -26,9 +26,6 @@ from tallyveil.optimize.solver import Program, solve
 from tallyveil.papers.cormode import ucm
 from tallyveil.query import Query, require_query
 
-__all__ = ["cauchy", "is_minimal", "smooth_sensitivity", "variant1", "variant2"]
-
-
 VARIANT_2 = ("row_monotone", "column_monotone", "symmetric", "fair")
 
 variant1 = ucm

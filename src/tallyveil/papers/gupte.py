@@ -12,8 +12,6 @@ from tallyveil.exact import Epsilon
 from tallyveil.mechanism import Mechanism
 from tallyveil.query import Query, require_query
 
-__all__ = ["has_lemma_5_pattern", "oblivious"]
-
 
 def oblivious(
     distributions: ArrayLike, answers: ArrayLike, query: Query, epsilon: Epsilon | None = None

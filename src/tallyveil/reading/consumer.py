@@ -24,8 +24,6 @@ from tallyveil.prior import Prior, mark_possible_answers, resolve_prior
 from tallyveil.query import Query, require_query
 from tallyveil.reading.minimax import minimax_remap
 
-__all__ = ["BoundCertificate", "Consumer", "Response", "Tie", "is_unimodal"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BoundCertificate(FrozenArrays):

@@ -19,17 +19,6 @@ from tallyveil.matrix import FrozenArrays
 from tallyveil.mechanism import MechanismLike, as_mechanism
 from tallyveil.mechanisms.geometric import geometric_rate, remove_geometric
 
-__all__ = [
-    "Derivability",
-    "Obstacle",
-    "Separation",
-    "derivability",
-    "derivation",
-    "dominating_remap",
-    "exact_derivation",
-    "is_derivable",
-]
-
 TOLERANCE = 1e-9
 """How far source T may differ from m on any probability."""
 

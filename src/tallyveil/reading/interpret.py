@@ -24,8 +24,6 @@ from tallyveil.reading.posterior import (
 )
 from tallyveil.reading.unbiased import unbiased
 
-__all__ = ["Interpretation", "describe_release", "interpret"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Interpretation(FrozenArrays):

@@ -47,8 +47,6 @@ from tallyveil._threads import one_blas_thread
 from tallyveil.arrays import Floats, Integers, Mask
 from tallyveil.matrix import posterior_costs
 
-__all__ = ["GamePoint", "Saddle", "minimax_remap", "solve_game"]
-
 MOST_STEPS = 40
 """Most Newton steps; some 15 are usual."""
 

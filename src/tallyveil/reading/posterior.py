@@ -26,16 +26,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = [
-    "ConfidenceSets",
-    "Posterior",
-    "confidence_sets",
-    "find_outputs",
-    "posterior",
-    "posterior_distributions",
-    "safe_interval",
-]
-
 MARGIN = 1e-12
 """Probability kept in reserve at every level, so that round-off never costs coverage."""
 

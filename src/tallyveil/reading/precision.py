@@ -21,8 +21,6 @@ from tallyveil.mechanisms.geometric import geometric
 from tallyveil.query import Query, require_query
 from tallyveil.reading.posterior import MARGIN
 
-__all__ = ["accuracy", "chance_within", "epsilon_for"]
-
 Maker: TypeAlias = str | Callable[[Query, Epsilon], MechanismLike]
 CLOSED_FORMS: dict[str, Callable[[Query, Epsilon], Mechanism]] = {
     "geometric": geometric,

@@ -19,17 +19,6 @@ from tallyveil.mechanisms.geometric import geometric_rate
 from tallyveil.prior import Prior, resolve_prior
 from tallyveil.reading.posterior import find_column, find_outputs
 
-__all__ = [
-    "Estimate",
-    "UnbiasedEstimator",
-    "bound_reach",
-    "estimate_mean",
-    "estimate_total",
-    "measure_tails",
-    "reach_of_sum",
-    "unbiased",
-]
-
 LARGEST_RESIDUAL = 1e-7
 """The most that an estimator's expectation may miss a true answer by, relative to the range."""
 

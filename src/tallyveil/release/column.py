@@ -15,14 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.arrays import Floats, Integers, count_values, freeze
 
-__all__ = [
-    "Histogram",
-    "Matching",
-    "PublishedColumn",
-    "name_unbiased",
-    "round_counts",
-]
-
 STEPS = (10, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90)
 """The round counts of a decade."""
 

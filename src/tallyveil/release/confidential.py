@@ -18,8 +18,6 @@ from tallyveil.release.page import render
 from tallyveil.release.ranges import WIDE
 from tallyveil.release.receipt import ColumnRecord, Receipt
 
-__all__ = ["confidential_report"]
-
 
 def confidential_report(
     receipt: Receipt,

@@ -16,8 +16,6 @@ from tallyveil.release.page import methodology
 from tallyveil.release.receipt import Receipt
 from tallyveil.tables.table import Table
 
-__all__ = ["DATAPACKAGE", "METHODOLOGY", "RECEIPT", "FileFacts", "build_files", "describe_data"]
-
 DATAPACKAGE, RECEIPT, METHODOLOGY = "datapackage.json", "receipt.json", "METHODOLOGY.html"
 MEDIA_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Floats, Integers
 from tallyveil.sampling.entropy import SeededNotPrivate
 
-__all__ = ["ROWS", "counts_of", "demo_csv", "other_cases", "some_of"]
-
 ROWS, SEED = 1200, 2026
 LARGEST_RATE = 500.0
 """Other illnesses are not expected more often than this in one county."""

@@ -11,8 +11,6 @@ from tallyveil.release.release import plain_name, read_receipt, require_listed_f
 from tallyveil.tables.export import write_copy
 from tallyveil.tables.published import read_released
 
-__all__ = ["export"]
-
 
 def export(folder: str | Path, file: str | Path, *, delimiter: str = ",") -> Path:
     """Write the table of a release as .xlsx, .dta, .sav, .tsv, .feather or another .csv.

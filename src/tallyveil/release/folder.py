@@ -29,15 +29,6 @@ try:
 except ImportError:  # not on Windows: abandoned folders are then left for the user to delete
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "CHECKSUMS",
-    "Staging",
-    "checksums_text",
-    "name_level_folder",
-    "require_new_folder",
-    "reserve_folder",
-]
-
 CHECKSUMS = "SHA256SUMS"
 RESERVE = "reserve"
 BUFFER = 1 << 20

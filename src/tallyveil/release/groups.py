@@ -40,20 +40,6 @@ from tallyveil.tables.published import read_published
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import read_file
 
-__all__ = [
-    "PublicGroups",
-    "add_groups",
-    "estimate_rows",
-    "estimate_total",
-    "find_groups",
-    "group_rows",
-    "list_group_columns",
-    "read_sums",
-    "require_described",
-    "restate_groups",
-    "state_groups",
-]
-
 MOST_AT_ONCE = 65_536
 """Totals of longer tables are added up from tallies, batch by batch."""
 MOST_ROWS = 100_000

@@ -20,15 +20,6 @@ from tallyveil.tables.table import Table
 from tallyveil.tables.text import delimiter_hint
 from tallyveil.untrusted import escape_controls
 
-__all__ = [
-    "ROW_ORDERS",
-    "Layout",
-    "ReadCounts",
-    "choose_columns",
-    "place_rows",
-    "read_columns",
-]
-
 ReadCounts: TypeAlias = Callable[[Table, str, int], ColumnCounts]
 """Gives the counts of a table's column, cut to an upper bound: its own, or invented ones."""
 

@@ -17,12 +17,6 @@ from tallyveil.release.column import Histogram, Matching, PublishedColumn
 if TYPE_CHECKING:
     from tallyveil.sampling.entropy import Entropy
 
-__all__ = [
-    "describe_limit",
-    "hand_out_below",
-    "keep_order",
-]
-
 
 def describe_limit(at_most: str, by_rank: bool) -> str:
     """How a nested column was kept below the column `at_most`, as a sentence."""

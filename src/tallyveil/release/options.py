@@ -21,25 +21,6 @@ from tallyveil.structs import Struct, list_changes, list_values, set_field
 from tallyveil.tables.source import Source
 from tallyveil.untrusted import escape_controls
 
-__all__ = [
-    "KEEP_ALL",
-    "SECTIONS",
-    "About",
-    "Budget",
-    "Counts",
-    "DryRun",
-    "Microdata",
-    "Output",
-    "ReleaseOptions",
-    "Source",
-    "Unit",
-    "check_epsilon",
-    "flatten",
-    "read_names",
-    "require_writable",
-    "split_names",
-]
-
 KEEP_ALL = "all"
 """The value of `keep` that releases every other column."""
 

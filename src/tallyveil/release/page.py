@@ -28,8 +28,6 @@ from tallyveil.release.records import AccuracyRecord, GroupRecord
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["methodology", "render"]
-
 WIDEST_HEATMAP = 60
 """The mechanism is drawn up to this largest released count."""
 

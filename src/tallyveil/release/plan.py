@@ -46,16 +46,6 @@ if TYPE_CHECKING:
     from tallyveil.release.datapackage import FileFacts
     from tallyveil.release.folder import Staging
 
-__all__ = [
-    "Opened",
-    "Reading",
-    "ReleasePlan",
-    "Rows",
-    "open_table",
-    "plan_column",
-    "plan_release",
-]
-
 ARRAY = "array"
 """The kind of a table that is a plain array of counts."""
 

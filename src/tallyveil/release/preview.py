@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from tallyveil.release.methods.base import Plan
-from tallyveil.release.options import KEEP_ALL, Microdata, ReleaseOptions, Source
+from tallyveil.release.options import KEEP_ALL, Microdata, ReleaseOptions
 from tallyveil.release.plan import Opened, ReleasePlan, Rows, open_table, plan_column, plan_release
 from tallyveil.release.receipt import LARGE_DELTA, WEAK_EPSILON, promise
 from tallyveil.release.request import Request, check_options
@@ -29,16 +29,7 @@ from tallyveil.release.simulate import (
 )
 from tallyveil.release.transaction import Say, require_possible
 from tallyveil.release.unit import charge_columns, charge_delta
-
-__all__ = [
-    "Preview",
-    "compare_release",
-    "preview_labels",
-    "preview_release",
-    "preview_table",
-    "remark_on_cost",
-    "simulate_release",
-]
+from tallyveil.tables.source import Source
 
 
 @dataclass(frozen=True)

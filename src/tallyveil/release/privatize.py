@@ -22,7 +22,6 @@ from tallyveil.release.options import (
     Microdata,
     Output,
     ReleaseOptions,
-    Source,
     Unit,
 )
 from tallyveil.release.plan import ReleasePlan
@@ -31,11 +30,10 @@ from tallyveil.release.transaction import publish_table
 from tallyveil.release.warnings import list_remarks
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.structs import suggest_key
+from tallyveil.tables.source import Source
 
 if TYPE_CHECKING:
     from tallyveil.budget.ledger import Ledger
-
-__all__ = ["privatize", "privatize_levels", "warn_publisher"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -7,16 +7,6 @@ from typing import Any
 
 from tallyveil.errors import ArgumentError
 
-__all__ = [
-    "LARGEST_UPPER",
-    "NO_UPPER",
-    "OPEN_RANGE",
-    "SIGNED_RANGE",
-    "WIDE",
-    "WIDEST_MATRIX",
-    "check_upper",
-]
-
 WIDE = 10**6
 """Above this upper bound noise is certified on all whole numbers, and public thresholds replace
 single counts: nothing takes room for counts that do not occur."""

@@ -40,21 +40,6 @@ from tallyveil.tables.published import reopen_released
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import parse_json, read_file
 
-__all__ = [
-    "Release",
-    "describe_again",
-    "load_stage",
-    "plain_name",
-    "prove_stage",
-    "published_mechanism",
-    "published_sets",
-    "read_json",
-    "read_receipt",
-    "rebuild_methodology",
-    "require_listed_files",
-    "write_releases",
-]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:

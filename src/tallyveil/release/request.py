@@ -47,8 +47,6 @@ from tallyveil.tables.microdata import (
 )
 from tallyveil.tables.write import FORMATS
 
-__all__ = ["COUNT_OF_ROWS", "ColumnRequest", "Request", "check_options"]
-
 COUNT_OF_ROWS = "count"
 """The name of the column that records are counted into, and of a plain array."""
 

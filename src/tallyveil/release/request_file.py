@@ -36,8 +36,6 @@ from tallyveil.tables.databases import require_file
 from tallyveil.tables.read import STANDARD_INPUT
 from tallyveil.untrusted import escape_controls, open_file
 
-__all__ = ["make_schema", "read_request", "save_request", "write_request"]
-
 TABLE = "table"
 PYTHON_ONLY = ("entropy",)
 KEYS = (TABLE, *(name for name in ReleaseOptions.__struct_fields__ if name not in PYTHON_ONLY))

@@ -33,17 +33,6 @@ from tallyveil.tables.counts import HINTS, ColumnCounts, clip_counts
 from tallyveil.tables.microdata import identify_persons
 from tallyveil.tables.table import CountArray, Table
 
-__all__ = [
-    "INVENTED_ROWS",
-    "MOST_ROWS",
-    "InventedRows",
-    "compare_methods",
-    "invent_counts",
-    "invent_table",
-    "list_groups",
-    "simulate",
-]
-
 INVENTED_ROWS = 1200
 """Rows of the invented table where nobody says how many there are."""
 

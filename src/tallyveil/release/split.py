@@ -14,20 +14,6 @@ from typing import TypeAlias
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon, exact_rational
 
-__all__ = [
-    "PLAIN",
-    "Split",
-    "Tradeoff",
-    "choose_split",
-    "predict_distance",
-    "predict_error",
-    "rows_tell",
-    "rule_of_thumb",
-    "split_at_plain",
-    "split_budget",
-    "split_for_tradeoff",
-]
-
 RULES = ("predicted", "paper")
 SHARES = tuple(Fraction(part, 100) for part in range(61))
 """The shares of the distribution that are compared."""

@@ -21,20 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 from tallyveil.arrays import Floats, Integers
 from tallyveil.release.column import Histogram, round_counts
 
-__all__ = [
-    "Bars",
-    "Chart",
-    "bar_chart",
-    "compare_chart",
-    "error_chart",
-    "heatmap",
-    "interval_axis",
-    "interval_mark",
-    "nice_ticks",
-    "scatter",
-]
-
-
 INK, SOFT, GRID = "#22303c", "#5f6f7c", "#e6eaed"
 BLUE, HAZE, PALE, AMBER = "#2f6f9f", "#9dc0d9", "#cfe0ec", "#c7762b"
 WIDEST_LINEAR = 150

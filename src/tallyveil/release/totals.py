@@ -55,19 +55,6 @@ from tallyveil.tables.table import Table, read_signed
 if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt
 
-__all__ = [
-    "Adder",
-    "GeometricAdder",
-    "GroupTotals",
-    "MatchedAdder",
-    "MatrixAdder",
-    "MeasuredTree",
-    "Readable",
-    "make_adder",
-    "make_estimate",
-    "read_values",
-]
-
 FEW_ROWS = 50
 """Below this many rows a sum of unknown errors is bounded, not taken for normal."""
 

@@ -19,19 +19,6 @@ from msgspec.structs import replace
 from tallyveil.budget.accounting import compose
 from tallyveil.errors import ArgumentError, UsageError
 
-__all__ = [
-    "BOUNDS",
-    "MOST_SEPARATE",
-    "NEIGHBOURS",
-    "UNITS",
-    "WIDEST_DELTA",
-    "PrivacyUnit",
-    "charge_columns",
-    "charge_delta",
-    "drop_idle_delta",
-    "separate_moves",
-]
-
 UNITS = ("person", "event")
 NEIGHBOURS = ("add_remove", "replace_one")
 BOUNDS = ("stated", "enforced")

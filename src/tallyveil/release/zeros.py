@@ -18,15 +18,6 @@ from tallyveil.release.records import Record, Texts, Whole
 from tallyveil.tables.conditions import Condition, parse_conditions
 from tallyveil.tables.table import CountArray, Table
 
-__all__ = [
-    "ZeroRule",
-    "ZerosRecord",
-    "find_free",
-    "meets_rule",
-    "require_zero",
-    "spread_out",
-]
-
 ZeroRule: TypeAlias = tuple[Condition, ...]
 """Conditions that a row meets together if it is a structural zero."""
 

@@ -24,8 +24,6 @@ from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.columnar import FeatherRows
 from tallyveil.tables.databases import make_private, open_new
 
-__all__ = ["LabelWriter", "Piece", "StagedRows", "Vault"]
-
 NONCE, KEY = 12, 32
 """Bytes of a nonce and of a key of AES-256-GCM."""
 

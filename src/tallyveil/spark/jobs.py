@@ -25,17 +25,6 @@ from tallyveil.spark.tasks import PLACED
 from tallyveil.tables.counts import RowError
 from tallyveil.tables.table import BATCH_ROWS
 
-__all__ = [
-    "group_rows",
-    "list_files",
-    "open_frame",
-    "read_empty",
-    "require_encryption",
-    "run",
-    "run_by_person",
-    "run_numbered",
-]
-
 ENCRYPTED = "spark.io.encryption.enabled"
 BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 RESULT = "result binary"

@@ -44,8 +44,6 @@ from tallyveil.tables.counts import ColumnCounts, clip_counts
 from tallyveil.tables.microdata import PersonBound
 from tallyveil.tables.read import read_table
 
-__all__ = ["ClusterRows"]
-
 ADVICE = (
     "needs all rows in one place. Count the rows on the cluster, bring the table of counts here "
     "(frame.toArrow()) and release it with tv.privatize."

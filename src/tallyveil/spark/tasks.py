@@ -34,19 +34,6 @@ from tallyveil.tables.table import Held, Table
 if TYPE_CHECKING:
     from tallyveil.release.methods.base import Plan
 
-__all__ = [
-    "PLACED",
-    "Chosen",
-    "Drawn",
-    "Staged",
-    "choose_rows",
-    "count_groups",
-    "draw_runs",
-    "make_entropy",
-    "place_rows",
-    "stage_rows",
-]
-
 Batches = Iterable[pa.RecordBatch]
 
 PLACED = "person string, cell int, note binary"

@@ -26,20 +26,6 @@ from tallyveil.structs import describe_fields, list_changes
 from tallyveil.studio.wording import FILE, PANELS, TITLES, VALUES, RefusedError, name_options
 from tallyveil.tables.write import FORMATS
 
-__all__ = [
-    "CHOICES",
-    "FORM",
-    "OWN_MECHANISM",
-    "Place",
-    "check_folder_name",
-    "list_choices",
-    "make_options",
-    "read_choices",
-    "read_field",
-    "write_command",
-    "write_python",
-]
-
 OWN_MECHANISM = "your own mechanism"
 """The method that draws from a mechanism's file."""
 

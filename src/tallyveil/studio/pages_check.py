@@ -18,8 +18,6 @@ from tallyveil.studio.uploads import MOST_FILES, check_inner_name, find_ending
 from tallyveil.studio.wording import RefusedError
 from tallyveil.untrusted import escape_controls
 
-__all__ = ["check_routes"]
-
 MOST_BUNDLES = 40
 
 

@@ -12,8 +12,6 @@ from tallyveil.studio.choices import read_field
 from tallyveil.studio.state import Answer, Pages, Studio, post
 from tallyveil.studio.wording import LOSSES, SENTENCES, RefusedError
 
-__all__ = ["design_routes"]
-
 LESSONS = {
     "epsilon": (
         "What epsilon means to one person",

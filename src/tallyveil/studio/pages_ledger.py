@@ -17,8 +17,6 @@ from tallyveil.studio.choices import check_folder_name, read_field
 from tallyveil.studio.state import Pages, Studio, post
 from tallyveil.studio.wording import RefusedError
 
-__all__ = ["ledger_routes"]
-
 MOST_ENTRIES = 300
 Dataset = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 

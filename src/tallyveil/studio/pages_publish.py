@@ -31,8 +31,6 @@ from tallyveil.studio.wording import LOSSES, PANELS, SENTENCES, RefusedError
 from tallyveil.studio.workers import Job
 from tallyveil.untrusted import escape_controls, parse_json
 
-__all__ = ["publish_routes"]
-
 STEPS = {
     "table": "Table",
     "protect": "What is protected",

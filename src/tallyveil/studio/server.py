@@ -43,8 +43,6 @@ from tallyveil.studio.uploads import Uploads
 from tallyveil.studio.wording import RefusedError, describe_problem
 from tallyveil.studio.workers import EndedError, Workers
 
-__all__ = ["build_app", "make_studio", "run_studio"]
-
 TASKS = "tallyveil.studio.tasks"
 SILENCE = 10.0
 """Seconds that somebody may take to ask for something."""

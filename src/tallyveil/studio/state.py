@@ -35,8 +35,6 @@ from tallyveil.studio.workers import EndedError, Job, Jobs, Worker, Workers
 from tallyveil.tables.text import split_packing
 from tallyveil.untrusted import escape_controls, parse_json
 
-__all__ = ["Answer", "Draft", "Drafts", "Pages", "Studio", "post", "read_confidence"]
-
 MOST_DRAFTS = 60
 Confidence = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from tallyveil.studio import work_check, work_design, work_publish
 
-__all__ = ["TASKS"]
-
 
 def _warm_up() -> None:
     """Load what the first answer would otherwise wait for."""

@@ -34,16 +34,6 @@ try:
 except ImportError:  # not on Windows: what a killed run left is then left for the user to delete
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "MOST_FILES",
-    "TABLE_ENDINGS",
-    "Uploads",
-    "check_inner_name",
-    "find_ending",
-    "hold_folder",
-    "unpack_zip",
-]
-
 TABLE_ENDINGS = (
     *TEXT_ENDINGS,
     *(f"{text}{packing}" for text in TEXT_ENDINGS for packing in PACKINGS),

@@ -10,18 +10,6 @@ from collections.abc import Mapping
 
 from tallyveil.errors import TallyveilError
 
-__all__ = [
-    "FILE",
-    "LOSSES",
-    "PANELS",
-    "SENTENCES",
-    "TITLES",
-    "VALUES",
-    "RefusedError",
-    "describe_problem",
-    "name_options",
-]
-
 FILE = "The file"
 PANELS: Mapping[str, tuple[str, ...]] = {
     "The table": (

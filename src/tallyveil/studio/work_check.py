@@ -27,8 +27,6 @@ from tallyveil.studio.uploads import unpack_zip
 from tallyveil.studio.wording import RefusedError, describe_problem
 from tallyveil.studio.workers import Say
 
-__all__ = ["check", "describe_matrix", "open_release", "read_count", "read_release", "read_totals"]
-
 WIDEST_MAP, MOST_MAPS = 400, 4
 """Up to this many answers a matrix is drawn, and up to this many matrices."""
 

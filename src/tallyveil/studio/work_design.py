@@ -32,8 +32,6 @@ from tallyveil.studio.wording import RefusedError
 from tallyveil.studio.work_check import describe_matrix
 from tallyveil.studio.workers import Say
 
-__all__ = ["LESSONS", "certify_design", "find_prices", "learn", "solve"]
-
 MOST_ANSWERS = 301
 QUERIES = {
     "count": ("upper",),

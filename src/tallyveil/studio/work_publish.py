@@ -20,7 +20,7 @@ from tallyveil.release.demo import demo_csv
 from tallyveil.release.methods.design import MechanismFile
 from tallyveil.release.methods.preserve import ROWS_PER_COUNT, count_cells
 from tallyveil.release.methods.registry import METHODS
-from tallyveil.release.options import Budget, ReleaseOptions, Source
+from tallyveil.release.options import Budget, ReleaseOptions
 from tallyveil.release.plan import ReleasePlan
 from tallyveil.release.preview import (
     Preview,
@@ -39,18 +39,8 @@ from tallyveil.studio.choices import Place, list_choices, make_options, write_co
 from tallyveil.studio.wording import RefusedError, name_options
 from tallyveil.studio.workers import Say
 from tallyveil.tables.read import read_table
+from tallyveil.tables.source import Source
 from tallyveil.tables.table import Table
-
-__all__ = [
-    "compare_methods",
-    "find_epsilon",
-    "look_at_table",
-    "preview",
-    "publish",
-    "show_values",
-    "simulate",
-    "write_demo",
-]
 
 WIDEST_EXACT = 2000
 """Up to this bound the accuracy that is promised is worked out from the whole matrix."""

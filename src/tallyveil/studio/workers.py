@@ -30,8 +30,6 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["EndedError", "Job", "Jobs", "Say", "Worker", "Workers", "serve_calls"]
-
 Say = Callable[[str], None]
 Task = Callable[..., Any]
 

@@ -26,18 +26,6 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Floats, Integers
 from tallyveil.sums.grouping import Tree, sum_by
 
-__all__ = [
-    "Combined",
-    "Measurement",
-    "WeightedNoises",
-    "combine",
-    "find_half_width",
-    "find_half_widths",
-    "join_totals",
-    "noise_variance",
-    "weigh_measurements",
-]
-
 
 def noise_variance(epsilon: Fraction | float) -> float:
     """Return the variance 2a/(1-a)^2 of geometric noise, a = exp(-epsilon).

@@ -21,18 +21,6 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Floats, Integers, Mask, freeze
 from tallyveil.errors import UsageError
 
-__all__ = [
-    "EXACT_MARGINS",
-    "LARGEST_SUM",
-    "Grouping",
-    "Margins",
-    "Tree",
-    "measure_missed",
-    "rake",
-    "round_to_margins",
-    "sum_by",
-]
-
 LARGEST_SUM = 2**53
 """Sums stay below this, so that floating point adds them without error."""
 

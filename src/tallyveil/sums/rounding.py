@@ -31,22 +31,6 @@ from tallyveil.mechanisms.geometric import sum_both_sides
 from tallyveil.sums.combine import Combined
 from tallyveil.sums.grouping import sum_by
 
-__all__ = [
-    "Cuts",
-    "expect_alone",
-    "expect_counts",
-    "fit_bounds",
-    "hand_out",
-    "is_rounded",
-    "rank_inside",
-    "round_down_levels",
-    "round_family",
-    "round_total",
-    "settle_units",
-    "tilt_to_total",
-    "weigh_totals",
-]
-
 STEPS = 100
 """Most Newton steps for the multipliers of all families."""
 

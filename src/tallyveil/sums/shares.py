@@ -18,8 +18,6 @@ import numpy as np
 from tallyveil.arrays import COMPARISON_ROUNDING, Floats, Mask
 from tallyveil.errors import ArgumentError
 
-__all__ = ["default_weights", "share_budget", "share_margins"]
-
 GROUP_WEIGHT, FADES = 16.0, 3.0
 """The weight of groups, where rows have 1; the epsilon over which it falls by a factor of e."""
 

@@ -17,8 +17,6 @@ from tallyveil.untrusted import SMALL, UNLIKELY
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FeatherRows", "ParquetRows"]
-
 UNPACKED_LEAST, UNPACKED_EACH = 300 << 20, 20
 """Bytes that a file may take in memory at once, and how many more for each of its bytes."""
 

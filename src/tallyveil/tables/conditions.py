@@ -16,8 +16,6 @@ from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.labels import Codes, normal_label
 from tallyveil.tables.table import Table
 
-__all__ = ["Condition", "RowChooser", "parse_conditions"]
-
 CONDITION = re.compile(
     r"\s*(?P<column>[^\s<>=!].*?)\s*(?P<sign>==|!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*"
 )

@@ -22,16 +22,6 @@ from tallyveil.tables.source import Source
 if TYPE_CHECKING:
     from tallyveil.tables.table import CountArray, Table
 
-__all__ = [
-    "ColumnCounts",
-    "RowError",
-    "clip_counts",
-    "convert_column",
-    "leave_out_missing",
-    "read_counts",
-    "read_plain_counts",
-]
-
 LARGEST = 2**62
 """Larger counts are cut to this; every upper bound lies far below it."""
 

@@ -38,8 +38,6 @@ try:
 except ImportError:  # not on Windows, where folders of a killed process are not removed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["is_database", "read_database", "require_file"]
-
 PREFIX = ".tallyveil-rows-"
 DUCKDB = "duckdb:"
 QUIETLY = "SET enable_progress_bar = false"

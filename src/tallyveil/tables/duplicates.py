@@ -19,8 +19,6 @@ from tallyveil.errors import TableError
 from tallyveil.tables.labels import fill_empty, view_numbers, write_texts
 from tallyveil.tables.table import Table
 
-__all__ = ["describe_repeat", "require_distinct"]
-
 Hashes = NDArray[np.uint64]
 
 MOST_HELD = 1 << 26

@@ -25,8 +25,6 @@ from tallyveil.tables.source import Source
 from tallyveil.tables.table import Held, Table
 from tallyveil.untrusted import read_file
 
-__all__ = ["read_excel"]
-
 MOST_ROWS, MOST_COLUMNS = 2**20, 2**14
 """What a sheet can hold."""
 

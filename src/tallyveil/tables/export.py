@@ -15,8 +15,6 @@ from typing import Any
 from tallyveil.errors import ArgumentError, MissingExtraError, TableError
 from tallyveil.tables.table import Table
 
-__all__ = ["ENDINGS", "write_copy"]
-
 ENDINGS = (".xlsx", ".dta", ".sav", ".tsv", ".feather", ".csv")
 """What a copy can be, by the ending of its file."""
 

@@ -19,8 +19,6 @@ from tallyveil.tables.table import (
     read_signed,
 )
 
-__all__ = ["convert_columns", "rename_array", "wrap"]
-
 ARRAY = "count"
 """The column that an array of counts is."""
 

@@ -21,21 +21,6 @@ if TYPE_CHECKING:
 
     from tallyveil.tables.table import Table
 
-__all__ = [
-    "Codes",
-    "encode_column",
-    "encode_text",
-    "fill_empty",
-    "find_formulas",
-    "is_number",
-    "make_texts",
-    "normal_label",
-    "number_together",
-    "require_own_names",
-    "view_numbers",
-    "write_texts",
-]
-
 CodeArray: TypeAlias = NDArray[np.signedinteger[Any]]
 
 WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.0*)?")

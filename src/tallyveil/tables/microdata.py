@@ -33,25 +33,6 @@ from tallyveil.tables.source import Source
 from tallyveil.tables.table import Table
 from tallyveil.tables.text import open_text
 
-__all__ = [
-    "Bins",
-    "Counting",
-    "Label",
-    "PersonBound",
-    "Places",
-    "bound_rows",
-    "combine_categories",
-    "describe_unlisted",
-    "find_category",
-    "identify_persons",
-    "keep_apart",
-    "place_categories",
-    "public_categories",
-    "read_bins",
-    "read_column_lists",
-    "sorted_order",
-]
-
 RULE = "be a column and its rising limits, such as age=0,18,45,65"
 
 

@@ -30,8 +30,6 @@ from tallyveil.tables.text import (
 from tallyveil.tables.write import choose_group_rows, open_parquet, render_csv, render_names
 from tallyveil.untrusted import SMALL
 
-__all__ = ["read_published", "read_released", "reopen_released", "require_likely_rows"]
-
 ONE_FORM = "The data are not written in the one form that a release has."
 MORE = "The released file holds more than its table."
 

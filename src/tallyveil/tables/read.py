@@ -21,8 +21,6 @@ from tallyveil.tables.text import (
     split_packing,
 )
 
-__all__ = ["STANDARD_INPUT", "read_table"]
-
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.structs import Struct, list_changes, list_values, set_field
 
-__all__ = ["Source"]
-
 SEPARATORS = (",", ".", " ", "'", "_", "\u00a0", "\u202f", "\u2019")
 """Separators of thousands somewhere in the world."""
 

@@ -18,8 +18,6 @@ from tallyveil.tables.frames import convert_columns
 from tallyveil.tables.table import ArrowNative, Table
 from tallyveil.untrusted import UNLIKELY, read_file
 
-__all__ = ["read_statistics"]
-
 READERS = {
     ".dta": "read_dta",
     ".sav": "read_sav",

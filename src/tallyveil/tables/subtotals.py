@@ -9,8 +9,6 @@ from typing import Any
 from tallyveil.tables.labels import fill_empty
 from tallyveil.tables.table import Table
 
-__all__ = ["count_nested", "find_totals"]
-
 MOST_LABELS = 1 << 16
 """Most labels at the beginning and at the end of a table that are searched for nested ones."""
 

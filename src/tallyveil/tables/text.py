@@ -33,20 +33,6 @@ from tallyveil.untrusted import SMALL, UNLIKELY, open_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "ANY_SIZE",
-    "PACKINGS",
-    "Room",
-    "TextRows",
-    "UnpackedError",
-    "count_packed",
-    "delimiter_hint",
-    "open_released",
-    "open_text",
-    "read_start",
-    "split_packing",
-]
-
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}
 """The ending of each way of packing that is read."""
 

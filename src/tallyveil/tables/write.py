@@ -12,20 +12,6 @@ from typing import IO, Any, NamedTuple
 
 from tallyveil.tables.labels import fill_empty, make_texts, write_texts
 
-__all__ = [
-    "FORMATS",
-    "TextFacts",
-    "bound_csv",
-    "bound_parquet",
-    "choose_group_rows",
-    "open_parquet",
-    "render_csv",
-    "render_names",
-    "render_texts",
-    "write_csv",
-    "write_parquet",
-]
-
 FORMATS = ("csv", "parquet")
 """What a table is written as, by the ending of the file."""
 

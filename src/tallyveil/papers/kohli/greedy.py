@@ -32,19 +32,6 @@ from tallyveil.prior import require_distribution
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
 
-__all__ = [
-    "SELECTORS",
-    "GreedyRun",
-    "Residual",
-    "best_fixed_point",
-    "greedy_fixed_point",
-    "greedy_run",
-    "is_row_wise_concentrating",
-    "is_row_wise_convex",
-    "unfixed_optimum",
-]
-
-
 Chooser: TypeAlias = Callable[[Floats, Floats, Floats, Floats], int]
 Selector: TypeAlias = str | Chooser | Sequence[int]
 

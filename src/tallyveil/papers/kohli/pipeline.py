@@ -34,14 +34,6 @@ from tallyveil.release import split as budget_split
 from tallyveil.release.split import Split
 from tallyveil.sampling.entropy import Entropy
 
-__all__ = [
-    "CONSTRUCTORS",
-    "PrivatizedCounts",
-    "privatize_counts",
-    "released_share_variance",
-    "split_budget",
-]
-
 
 def split_budget(epsilon: Epsilon, split: Epsilon = "paper") -> Split:
     """Divide `epsilon` between the distribution (epsilon1) and the counts (epsilon2).

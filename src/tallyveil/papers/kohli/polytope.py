@@ -28,28 +28,6 @@ from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.papers.kohli.greedy import Residual
 
-__all__ = [
-    "Decomposition",
-    "decompose",
-    "exact_scales",
-    "exposing_weights",
-    "extreme_mechanisms",
-    "extreme_representations",
-    "is_affinely_simplified",
-    "is_extreme",
-    "is_indistinguishable",
-    "is_linearly_simplified",
-    "is_scale",
-    "pattern_of",
-    "patterns",
-    "peak_weights",
-    "privacy_rows",
-    "rank",
-    "scale",
-    "scale_matrix",
-    "single_peaked_scales",
-]
-
 MOST_ROWS_LISTED = 20
 """The largest n for which all 2^(n-1) scales are listed."""
 

@@ -22,33 +22,6 @@ from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import discrete_gaussian_noise, geometric_noise
 
-__all__ = [
-    "POSTPROCESSING",
-    "PRIVATIZERS",
-    "Above",
-    "PrivateHistogram",
-    "check_counts",
-    "classic_laplace",
-    "clip_shares",
-    "cumulative",
-    "cyclic_gaussian",
-    "cyclic_laplace",
-    "distribution_of_counts",
-    "fit_isotonic",
-    "gaussian_variance",
-    "hierarchical",
-    "histogram_of_counts",
-    "invert_haar",
-    "make_consistent",
-    "privatize_distribution",
-    "project_on_simplex",
-    "sum_levels",
-    "to_distribution",
-    "transform_haar",
-    "wavelet",
-]
-
-
 Above: TypeAlias = Literal["refuse", "top_code"]
 
 

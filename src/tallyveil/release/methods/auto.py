@@ -19,8 +19,6 @@ from tallyveil.release.methods.base import LIMITED_KEYS, Method, Task
 from tallyveil.release.methods.geometric import Geometric
 from tallyveil.release.methods.preserve import Preserve
 
-__all__ = ["Auto", "Prediction", "choose_method", "predict"]
-
 GROUP = 30
 """How many rows the groups have whose sums are compared."""
 

@@ -50,26 +50,6 @@ if TYPE_CHECKING:
     from tallyveil.sampling.entropy import Entropy
     from tallyveil.tables.table import Table
 
-__all__ = [
-    "COUNTS",
-    "DISTRIBUTION",
-    "LIMITED_KEYS",
-    "Check",
-    "Counts",
-    "Labels",
-    "Method",
-    "Plan",
-    "PlannedStage",
-    "RowDraws",
-    "Task",
-    "certify_rows",
-    "draw_rows",
-    "list_names",
-    "read_columns",
-    "require",
-    "require_range",
-]
-
 LIMITED_KEYS = ("epsilon", "budget.accuracy", "budget.delta", "counts.nested", "unit.spread")
 """The keys of a request that not every method takes."""
 

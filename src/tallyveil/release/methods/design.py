@@ -18,8 +18,6 @@ from tallyveil.release.methods.base import Method, Plan, Task
 from tallyveil.release.ranges import WIDEST_MATRIX
 from tallyveil.structs import set_field
 
-__all__ = ["Design", "DesignMethod", "Fair", "MechanismFile"]
-
 OWN_LOSSES = ("function", "table")
 """What receipts call a loss that was given as an object."""
 

@@ -25,8 +25,6 @@ from tallyveil.release.unit import PrivacyUnit
 if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt
 
-__all__ = ["WIDEST_STAIRCASE", "Canonical", "Geometric", "Staircase"]
-
 STAIRCASE_FROM, WIDEST_STAIRCASE = 2, 1000
 """Staircase noise is used from this epsilon of all moves together, and up to this upper bound."""
 

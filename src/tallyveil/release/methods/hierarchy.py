@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from tallyveil.release.records import SumsRecord
     from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["MOST_LEVELS", "TOTAL", "Hierarchy"]
-
 TOTAL = "total"
 TOTAL_WORDS = (TOTAL, "nation", "all")
 """What the grand total may be called."""

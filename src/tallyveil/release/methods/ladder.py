@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt
     from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["Ladder"]
-
 LEAST_EPSILON = Fraction(1, 10**8)
 MOST_DIGITS = 300
 

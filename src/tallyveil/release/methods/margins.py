@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from tallyveil.release.records import SumsRecord
     from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["Margins", "describe_missed"]
-
 
 class Margins(Sums, frozen=True, tag="margins"):
     """Release crossing margins as well; released counts add up to them.

@@ -41,24 +41,6 @@ from tallyveil.structs import set_field
 if TYPE_CHECKING:
     from tallyveil.sampling.entropy import Entropy
 
-__all__ = [
-    "BEST_USE",
-    "LARGEST_TRADEOFF",
-    "PRIORITIES",
-    "ROWS_PER_COUNT",
-    "Preserve",
-    "RankedDraws",
-    "count_cells",
-    "describe_tradeoff",
-    "draw_distribution",
-    "draw_ranked",
-    "moves_counts",
-    "noisy_cumulative",
-    "read_priority",
-    "show_tradeoff",
-    "tally_counts",
-]
-
 PRIORITIES: Mapping[str, Tradeoff | None] = {
     "distribution": None,
     "balanced": PLAIN,

@@ -18,15 +18,6 @@ from tallyveil.release.methods.margins import Margins
 from tallyveil.release.methods.preserve import Preserve
 from tallyveil.release.methods.strata import Strata
 
-__all__ = [
-    "METHODS",
-    "PLAIN_METHODS",
-    "AnyMethod",
-    "RecordedMethod",
-    "find_method",
-    "read_method",
-]
-
 AnyMethod: TypeAlias = (
     Auto
     | Preserve

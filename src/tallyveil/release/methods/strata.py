@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tallyveil.sampling.entropy import Entropy
     from tallyveil.tables.table import Table
 
-__all__ = ["Strata"]
-
 MOST_STRATA = 1000
 """Each has an estimate; more would take hours."""
 

@@ -52,26 +52,6 @@ if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt
     from tallyveil.release.zeros import ZerosRecord
 
-__all__ = [
-    "BESIDE",
-    "FARTHEST",
-    "MISSED",
-    "MOST_STAGES",
-    "LevelAccuracy",
-    "LevelBudget",
-    "LevelColumn",
-    "PublishedSums",
-    "SumDraws",
-    "Sums",
-    "describe_tree",
-    "find_grouping",
-    "format_numbers",
-    "list_measured",
-    "name_file",
-    "read_estimates",
-    "read_stated",
-]
-
 BESIDE = ("estimate", "deviation", "low", "high")
 """The columns beside each sum: its estimate before rounding, its standard deviation, interval."""
 
