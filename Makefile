@@ -58,7 +58,7 @@ servers: ## PostgreSQL, Chromium and Java for the tests that need them, where th
 	  else echo "Java is missing: the tests on a Spark cluster are skipped. Ask an administrator to install the package openjdk-17-jre-headless."; fi; }
 
 test: check servers ## Everything that must pass before a change lands
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow' --durations=20
 
 test-slow: setup servers ## The long cross-checks as well, and property tests on new examples
 	TALLYVEIL_HYPOTHESIS=explore $(BIN)/python -m pytest -n $(WORKERS)
