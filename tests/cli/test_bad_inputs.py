@@ -221,6 +221,7 @@ def attempt(program, tmp_path, monkeypatch):
         assert message is None or message in err
         if code == 0:
             folder = next(tmp_path.rglob("receipt.json")).parent
+            assert not next(folder.glob("data.*")).read_bytes().startswith(b"\xef\xbb\xbf")
             assert all(finding.ok for finding in tv.check_package(folder))
             assert len(book.history("d")) == 1
             return

@@ -7,19 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pytest
-
 WORDS = ["--count", "cases", "--keep", "all", "--upper", "9", "--epsilon", "1"]
-LINES = ["county,cases", *(f"c{i},{i % 5}" for i in range(30))]
-
-
-@pytest.fixture
-def good(tmp_path):
-    table = tmp_path / "good.csv"
-    table.write_text("\n".join(LINES) + "\n")
-    return table
-
-
 # A limit on the size of any one file looks to the program like a disk without room.
 LIMITED = """
 import resource, sys
@@ -30,8 +18,8 @@ main()
 """
 
 
-def test_a_disk_without_room(good, tmp_path, ledger, history):
-    words = ["privatize", good, *WORDS, "--ledger", ledger, "--dataset", "cases", "--out"]
+def test_a_disk_without_room(cases, tmp_path, ledger, history):
+    words = ["privatize", cases, *WORDS, "--ledger", ledger, "--dataset", "cases", "--out"]
     disk = tmp_path / "disk"
     disk.mkdir()
     command = [sys.executable, "-c", LIMITED, *map(str, words), str(disk / "release")]
@@ -61,11 +49,11 @@ main()
 """
 
 
-def test_a_place_without_write_permission(good):
+def test_a_place_without_write_permission(cases):
     with tempfile.TemporaryDirectory() as place:
         closed = Path(place, "closed")
         closed.mkdir(mode=0o555)
-        table = shutil.copy(good, Path(place, "good.csv"))
+        table = shutil.copy(cases, place)
         words = ["privatize", table, *WORDS, "--out", str(closed / "release")]
         program = [str(Path(sys.executable).with_name("tallyveil"))]
         if os.geteuid() == 0:
@@ -77,12 +65,3 @@ def test_a_place_without_write_permission(good):
         assert done.returncode == 1, done.stderr
         assert "no permission to write" in done.stderr
         assert list(closed.iterdir()) == []
-
-
-def test_a_mark_at_the_start_is_not_written_and_duplicates_can_be_allowed(tallyveil, tmp_path):
-    table, out = tmp_path / "t.csv", tmp_path / "release"
-    table.write_bytes(b"\xef\xbb\xbf" + "\n".join([*LINES, "c0,1\n"]).encode())
-    keys = ("--set", "source.encoding=utf-8-sig", "--set", "counts.allow_duplicates=true")
-    tallyveil("privatize", table, *WORDS, *keys, "--out", out, check=0)
-    assert (out / "data.csv").read_bytes().startswith(b"county,cases\n")
-    tallyveil("check", out, check=0)

@@ -13,7 +13,8 @@ from tallyveil.studio.server import make_studio
 @pytest.mark.parametrize("library", ["uvicorn", "starlette.applications", "xstatic.pkg.d3"])
 def test_a_missing_library_is_named_with_its_extra(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.delitem(sys.modules, "tallyveil.studio.server", raising=False)
+    for module in ("server", "pages"):
+        monkeypatch.delitem(sys.modules, f"tallyveil.studio.{module}", raising=False)
     done = CliRunner().invoke(app, ["studio"])
     assert isinstance(done.exception, tv.MissingExtraError)
     assert library in str(done.exception)

@@ -114,7 +114,7 @@ def test_temporary_files_of_a_worker_are_in_the_private_folder(tmp_path, monkeyp
     monkeypatch.setattr(workers_module.signal, "signal", handled.__setitem__)
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setenv("TMPDIR", tempfile.gettempdir())
-    serve_calls("tallyveil.studio.tasks", Closed(), False, tmp_path)
+    serve_calls(Closed(), False, tmp_path)
     assert tempfile.gettempdir() == str(tmp_path)
     assert handled[signal.SIGHUP] == handled[signal.SIGINT] == signal.SIG_IGN
     with pytest.raises(BlockingIOError):

@@ -8,7 +8,6 @@ import threading
 import pytest
 
 import tallyveil.studio.workers as workers_module
-from tallyveil.studio.server import TASKS
 from tallyveil.studio.wording import RefusedError
 from tallyveil.studio.workers import EndedError, Job, Worker, Workers, _answer
 
@@ -80,16 +79,16 @@ def test_a_job_is_cancelled_before_leave_is_given_and_not_after():
 
 
 def test_a_process_that_dies_is_replaced():
-    pool = Workers(TASKS, size=1)
+    pool = Workers(size=1)
     pool.warm()
     message = {"lesson": "epsilon", "epsilon": "1", "count": 3}
     try:
         with pytest.raises(EndedError):
-            pool.call("learn", message, lambda worker: worker.process.kill())
-        assert pool.call("learn", message)["factor"] > 2
+            pool.call("design.learn", message, lambda worker: worker.process.kill())
+        assert pool.call("design.learn", message)["factor"] > 2
         with pytest.raises(RefusedError):
-            pool.call("learn", {**message, "lesson": "none"})
-        assert pool.call("learn", message)["factor"] > 2
+            pool.call("design.learn", {**message, "lesson": "none"})
+        assert pool.call("design.learn", message)["factor"] > 2
     finally:
         pool.close()
 

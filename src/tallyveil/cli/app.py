@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import typer
 
+import tallyveil as tv
 from tallyveil.cli import (
     check,
     demo,
@@ -81,8 +82,6 @@ def run(publish: Callable[..., Any] | None = None) -> None:
 
     `publish` takes the place of `publish_table` for tables that are elsewhere.
     """
-    from tallyveil.errors import ArgumentError, MechanismError, TallyveilError
-
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
     signal.signal(signal.SIGTERM, _terminated)
@@ -92,10 +91,12 @@ def run(publish: Callable[..., Any] | None = None) -> None:
         sys.exit(fail("Aborted."))
     except typer.TyperException as problem:  # the command line itself is wrong
         sys.exit(_refuse_words(problem))
-    except (TallyveilError, OSError) as problem:
+    except (tv.TallyveilError, OSError) as problem:
         if debug:
             raise
-        is_usage = isinstance(problem, ArgumentError) and not isinstance(problem, MechanismError)
+        is_usage = isinstance(problem, tv.ArgumentError) and not isinstance(
+            problem, tv.MechanismError
+        )
         words = _spell_options(_sentence(problem), is_usage=is_usage)
         sys.exit(fail(words, code=2 if is_usage else 1))
     except Exception as problem:

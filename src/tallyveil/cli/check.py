@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+import tallyveil as tv
 from tallyveil.cli.common import (
     NO_LEDGER,
     JsonOption,
@@ -47,13 +48,11 @@ def command(
     the one that paid for it: found, not found or different.
     """
     from tallyveil.check.findings import judge
-    from tallyveil.check.package import check_package
     from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
-    from tallyveil.errors import UsageError
 
     if (ledger is None) != (dataset is None):
-        raise UsageError("Give --ledger and --dataset together.")
-    findings = check_package(folder, large=large)
+        raise tv.UsageError("Give --ledger and --dataset together.")
+    findings = tv.check_package(folder, large=large)
     if ledger is not None and dataset is not None:
         from tallyveil.check.ledger import check_ledger
 
@@ -89,14 +88,13 @@ def report(
 
     Works from the release folder alone.
     """
-    from tallyveil.errors import PackageError
     from tallyveil.release.release import read_receipt, rebuild_methodology
 
     receipt = read_receipt(folder)
     if target is not None:
         page = rebuild_methodology(folder)
         if target.exists():
-            raise PackageError(f"{str(target)!r} exists already; name a new file.")
+            raise tv.PackageError(f"{str(target)!r} exists already; name a new file.")
         target.write_text(page, encoding="utf-8", newline="\n")
     page_line = f"\nMore in {target or folder / 'METHODOLOGY.html'}"
     text = "\n".join([*_describe_receipt(receipt), page_line])
@@ -153,8 +151,6 @@ def export_table(
     as_json: JsonOption = False,
 ) -> None:
     """Copy a released table for Excel, Stata, SPSS or R; the release does not change."""
-    from tallyveil.release.export import export
-
-    target = str(export(folder, file, delimiter=delimiter))
+    target = str(tv.export(folder, file, delimiter=delimiter))
     text = f"{target}: a copy, which nothing checks. Publish the folder itself."
     answer({"out": target}, text, as_json=as_json)

@@ -19,6 +19,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from typer.core import TyperCommand, TyperGroup
 
+import tallyveil as tv
 from tallyveil.passwords import hide_passwords
 from tallyveil.untrusted import escape_controls
 
@@ -107,13 +108,11 @@ def _drop(stream: IO[str]) -> None:
 
 def refuse_others(context: typer.Context, allowed: Collection[str], mode: str) -> None:
     """Refuse options that were given and mean nothing in this mode, by their own spelling."""
-    from tallyveil.errors import UsageError
-
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         was_given = source is not None and source.name == "COMMANDLINE"
         if was_given and parameter.name not in allowed:
-            raise UsageError(f"{spell(parameter)} does not go with {mode}.")
+            raise tv.UsageError(f"{spell(parameter)} does not go with {mode}.")
 
 
 def spell(parameter: Any) -> str:
@@ -203,11 +202,9 @@ def note(message: str) -> None:
 @contextmanager
 def pictures() -> Iterator[None]:
     """Draw pictures with other files: where the plotting library is missing, say so and go on."""
-    from tallyveil.errors import MissingExtraError
-
     try:
         yield
-    except MissingExtraError as missing:
+    except tv.MissingExtraError as missing:
         note(f"No picture was drawn. {missing}")
 
 

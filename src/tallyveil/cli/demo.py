@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import tallyveil as tv
 from tallyveil.cli.common import JsonOption, answer, example, out, text_table
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Publish an invented table of cases by county: compare, certify, privatize, check."""
-    from tallyveil.check.package import check_package
     from tallyveil.release.demo import counts_of, demo_csv
 
     start = time.perf_counter()
@@ -50,7 +50,7 @@ def command(
     release = _publish(folder)
     for stage in release.receipt.stages:
         say(f"   {stage.name}: epsilon {float(stage.epsilon):.6g}")
-    findings = check_package(package)
+    findings = tv.check_package(package)
     say("\n4. A stranger checks the folder:")
     for finding in findings:
         say(f"   {'ok  ' if finding.ok else 'FAIL'} {finding.name}: {finding.detail}")
@@ -76,30 +76,25 @@ def command(
 
 def _make_folder(folder: Path) -> None:
     """Make a fresh folder; one that an earlier demo made is replaced, nothing else is."""
-    from tallyveil.errors import PackageError
-
     if (folder / MARKER).is_file():
         shutil.rmtree(folder)
     elif folder.exists():
-        raise PackageError(f"{str(folder)!r} exists and is not an earlier demo; name a new folder.")
+        raise tv.PackageError(
+            f"{str(folder)!r} exists and is not an earlier demo; name a new folder."
+        )
     folder.mkdir(parents=True)
     (folder / MARKER).write_text("Made by tallyveil demo, which may replace this folder.\n")
 
 
 def _compare() -> list[tuple[str, str, str, str]]:
     """Return mean absolute error, error at zero and chance of the truth for four mechanisms."""
-    from tallyveil.mechanisms.exponential import fair, uniform
-    from tallyveil.mechanisms.geometric import geometric
-    from tallyveil.optimize.design import design
-    from tallyveil.query import Query
-
-    query = Query.count(UPPER)
-    best = design(query, EPSILON, loss="absolute", properties=("fair", "column_monotone"))
+    query = tv.Query.count(UPPER)
+    best = tv.design(query, EPSILON, loss="absolute", properties=("fair", "column_monotone"))
     mechanisms: list[tuple[str, Any]] = [
-        ("geometric", geometric(query, EPSILON)),
-        ("fair, closed form", fair(query, EPSILON)),
+        ("geometric", tv.geometric(query, EPSILON)),
+        ("fair, closed form", tv.fair(query, EPSILON)),
         ("fair, least error", best.mechanism),
-        ("guessing", uniform(query)),
+        ("guessing", tv.uniform(query)),
     ]
     return [
         (
@@ -114,13 +109,11 @@ def _compare() -> list[tuple[str, str, str, str]]:
 
 def _publish(folder: Path) -> Any:
     """Release the table, as `tallyveil privatize` does it."""
-    from tallyveil.budget.ledger import Ledger
-    from tallyveil.release.options import Output, ReleaseOptions
     from tallyveil.release.transaction import publish_table
 
-    ledger = Ledger.create(folder / "budget.db")
+    ledger = tv.Ledger.create(folder / "budget.db")
     ledger.open("cases", BUDGET)
-    options = ReleaseOptions(
+    options = tv.ReleaseOptions(
         count="cases",
         upper=UPPER,
         keep="all",
@@ -128,7 +121,7 @@ def _publish(folder: Path) -> Any:
         out=str(folder / "release"),
         ledger=ledger,
         dataset="cases",
-        output=Output(confidential_report=str(folder / "confidential.html")),
+        output=tv.Output(confidential_report=str(folder / "confidential.html")),
     )
     (release,) = publish_table(folder / "cases.csv", options, command="tallyveil demo")
     return release

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+import tallyveil as tv
 from tallyveil.cli.common import JsonOption, answer, example, out, pictures, text_table
 
 if TYPE_CHECKING:
-    from tallyveil.mechanism import Mechanism
-    from tallyveil.optimize.design import Design
     from tallyveil.optimize.problem import DesignOptions
     from tallyveil.prior import Prior
-    from tallyveil.query import Query
 
 COMMAND = "tallyveil design count:40 --epsilon 1 --property fair --property column_monotone"
 EXAMPLE = example(COMMAND)
@@ -37,10 +35,7 @@ NUMBERS = "be numbers separated by commas, or a file with one number per line"
 def command(
     question: Annotated[
         str,
-        typer.Argument(
-            metavar="QUERY",
-            help=f"{QUERIES}JSON file that describes a query.",
-        ),
+        typer.Argument(metavar="QUERY", help=f"{QUERIES}JSON file that describes a query."),
     ],
     *,
     epsilon: Annotated[
@@ -117,7 +112,7 @@ def command(
     answer(summaries[0] if len(summaries) == 1 else summaries, text, as_json=as_json)
 
 
-def _summarize(design: Design) -> dict[str, Any]:
+def _summarize(design: tv.Design) -> dict[str, Any]:
     """Return what design.json says: everything but the matrix."""
     mechanism = design.mechanism
     realised = mechanism.realised_epsilon()
@@ -134,11 +129,9 @@ def _summarize(design: Design) -> dict[str, Any]:
     }
 
 
-def _write_design(folder: Path, design: Design) -> None:
-    from tallyveil.certified.certify import certify
-
+def _write_design(folder: Path, design: tv.Design) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    certify(design.mechanism).save(folder / "mechanism.json")
+    tv.certify(design.mechanism).save(folder / "mechanism.json")
     design.mechanism.to_csv(folder / "matrix.csv")
     with pictures():
         design.mechanism.plot(folder / "heatmap.png")
@@ -146,17 +139,15 @@ def _write_design(folder: Path, design: Design) -> None:
     (folder / "design.json").write_text(text, encoding="utf-8")
 
 
-def _write_tradeoff(folder: Path, designs: list[Design], options: DesignOptions) -> None:
-    from tallyveil.evaluate import compare
-
+def _write_tradeoff(folder: Path, designs: list[tv.Design], options: DesignOptions) -> None:
     prior = options.prior if options.prior is not None else options.fixed_point
-    view = compare(designs, [options.loss], [prior])
+    view = tv.compare(designs, [options.loss], [prior])
     view.to_csv(folder / "tradeoff.csv")
     with pictures():
         view.tradeoff(folder / "tradeoff.png")
 
 
-def _describe_designs(designs: list[Design]) -> str:
+def _describe_designs(designs: list[tv.Design]) -> str:
     """Name the mechanism, list what every epsilon gave, and say how it was solved."""
     rows = []
     for design in designs:
@@ -193,14 +184,13 @@ def compare_mechanisms(
     as_json: JsonOption = False,
 ) -> None:
     """Compare mechanisms: losses, bias, error probability, interval width, privacy, properties."""
-    from tallyveil.evaluate import compare
     from tallyveil.loss import parse_loss
 
     query = None if question is None else parse_query(question)
     chosen = [m for text in candidates for m in _read_candidate(text, query, epsilon or [])]
     losses = [parse_loss(text) for text in loss or ["absolute"]]
     priors = {text: parse_prior(text) for text in prior or ["uniform"]}
-    view = compare(chosen, losses, priors, confidence=confidence)
+    view = tv.compare(chosen, losses, priors, confidence=confidence)
     answer(view.to_dict(), view.table(), as_json=as_json)
     if out_folder is not None:
         out_folder.mkdir(parents=True, exist_ok=True)
@@ -213,30 +203,24 @@ def compare_mechanisms(
             out.print(f"Written to {out_folder}")
 
 
-def _read_candidate(text: str, query: Query | None, epsilons: list[str]) -> list[Mechanism]:
+def _read_candidate(text: str, query: tv.Query | None, epsilons: list[str]) -> list[tv.Mechanism]:
     """Return the mechanism in a file, or the named one at every epsilon."""
-    from tallyveil.errors import ArgumentError, UsageError
+    from tallyveil.mechanism import as_mechanism
 
     if os.path.exists(text):
         return [_read_file(Path(text))]
     if text not in NAMES:
         names = f"Known names: {', '.join(NAMES)}."
-        raise ArgumentError("MECHANISM", "be a file or a known name", text, names)
+        raise tv.ArgumentError("MECHANISM", "be a file or a known name", text, names)
     if query is None or not epsilons:
-        raise UsageError(f"{text} is the name of a mechanism: give --query and --epsilon with it.")
-    return [_make_named(text, query, epsilon) for epsilon in epsilons]
+        raise tv.UsageError(
+            f"{text} is the name of a mechanism: give --query and --epsilon with it."
+        )
+    make = getattr(tv if text in CLOSED_FORMS else tv.papers, text)
+    return [as_mechanism(make(query, epsilon)).renamed(text) for epsilon in epsilons]
 
 
-def _make_named(name: str, query: Query, epsilon: str) -> Mechanism:
-    """Return the mechanism called `name` for `query` at `epsilon`."""
-    import tallyveil as tv
-    from tallyveil.mechanism import as_mechanism
-
-    home = tv if name in CLOSED_FORMS else tv.papers
-    return as_mechanism(getattr(home, name)(query, epsilon)).renamed(name)
-
-
-def _read_file(file: Path) -> Mechanism:
+def _read_file(file: Path) -> tv.Mechanism:
     """Read the mechanism in `file`, named after it."""
     from tallyveil.certified.files import read_mechanism
     from tallyveil.mechanism import as_mechanism
@@ -250,26 +234,23 @@ def _read_file(file: Path) -> Mechanism:
 # -- what the words on the command line mean ------------------------------------------------------
 
 
-def parse_query(text: str, categories: float = 1, extend: float = 1) -> Query:
+def parse_query(text: str, categories: float = 1, extend: float = 1) -> tv.Query:
     """Read a query from ``count:40``, ``mean:10:0:4``, ``maximum:0:9`` or a JSON file."""
-    from tallyveil.errors import ArgumentError
-    from tallyveil.query import Query
-
     if text.endswith(".json"):
         try:
-            return Query.from_dict(json.loads(Path(text).read_text(encoding="utf-8")))
+            return tv.Query.from_dict(json.loads(Path(text).read_text(encoding="utf-8")))
         except (json.JSONDecodeError, UnicodeDecodeError, AttributeError, KeyError, TypeError):
             rule = "be a JSON file that describes a query, as `Query.to_dict` does"
-            raise ArgumentError("QUERY", rule, text) from None
+            raise tv.ArgumentError("QUERY", rule, text) from None
+    from tallyveil.query import GRID_ARGUMENTS
+
     kind, *numbers = text.split(":")
-    names = {"count": ("upper",), "mean": ("records", "lower", "upper")}
-    names |= dict.fromkeys(("maximum", "minimum", "median"), ("lower", "upper"))
     try:
-        ends = dict(zip(names[kind], map(int, numbers), strict=True))
+        ends = dict(zip(GRID_ARGUMENTS[kind], map(int, numbers), strict=True))
     except (KeyError, ValueError):
         rule = f"be {QUERIES}.json file"
-        raise ArgumentError("QUERY", rule, text, f"For example: {COMMAND}") from None
-    return Query.from_dict({"kind": kind, **ends, "categories": categories, "extend": extend})
+        raise tv.ArgumentError("QUERY", rule, text, f"For example: {COMMAND}") from None
+    return tv.Query.from_dict({"kind": kind, **ends, "categories": categories, "extend": extend})
 
 
 def parse_prior(text: str | None) -> Prior:
@@ -296,14 +277,13 @@ def parse_answers(text: str | None) -> list[float] | None:
     """Read true answers from ``5:40``, both included, or from numbers separated by commas."""
     if text is None:
         return None
-    from tallyveil.errors import ArgumentError
 
     rule = "be FIRST:LAST in whole numbers, or numbers separated by commas"
     numbers = _parse_numbers(text.replace(":", ","), "side_information", rule)
     if ":" not in text:
         return numbers
     if len(numbers) != 2 or not all(map(float.is_integer, numbers)):
-        raise ArgumentError("side_information", rule, text)
+        raise tv.ArgumentError("side_information", rule, text)
     return [float(value) for value in range(int(numbers[0]), int(numbers[1]) + 1)]
 
 
@@ -320,9 +300,7 @@ def _parse_numbers(text: str, argument: str, rule: str) -> list[float]:
 
 
 def _parse_number(text: str, argument: str, rule: str) -> float:
-    from tallyveil.errors import ArgumentError
-
     try:
         return float(text)
     except ValueError:
-        raise ArgumentError(argument, rule, text) from None
+        raise tv.ArgumentError(argument, rule, text) from None

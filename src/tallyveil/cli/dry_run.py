@@ -8,10 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tallyveil as tv
 from tallyveil.cli.common import answer, one_line, text_table
 
 if TYPE_CHECKING:
-    from tallyveil.release.options import ReleaseOptions
     from tallyveil.release.preview import Preview
 
 WIDTH = 88
@@ -23,7 +23,7 @@ OPENED = (
 NOT_OPENED = "Dry run: neither the data nor a budget was touched."
 
 
-def show_plan(source: str | None, options: ReleaseOptions, *, as_json: bool) -> None:
+def show_plan(source: str | None, options: tv.ReleaseOptions, *, as_json: bool) -> None:
     """Plan, try the plan on counts that are not confidential, and show both."""
     from tallyveil.release.preview import preview_table
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+import tallyveil as tv
 from tallyveil.cli.common import (
     JsonOption,
     LargeOption,
@@ -25,7 +26,6 @@ from tallyveil.cli.common import (
 
 if TYPE_CHECKING:
     from tallyveil.arrays import Floats, Integers, Mask
-    from tallyveil.mechanism import Mechanism
     from tallyveil.prior import Prior
     from tallyveil.reading.unbiased import Estimate
     from tallyveil.release.receipt import ColumnRecord
@@ -66,10 +66,7 @@ def command(
     context: typer.Context,
     file: Annotated[
         Path | None,
-        typer.Argument(
-            help="A released table, or the folder of a release.",
-            show_default=False,
-        ),
+        typer.Argument(help="A released table, or the folder of a release.", show_default=False),
     ] = None,
     *,
     released: Annotated[float | None, typer.Option(help="One released answer.")] = None,
@@ -126,8 +123,6 @@ def command(
     with FOLDER and --by, or, before anything is released, what accuracy costs with --query and
     --within or --epsilon.
     """
-    from tallyveil.errors import UsageError
-
     view = View(confidence, target, as_json)
     if question is not None:
         for_query = ("question", "within", "epsilon", "confidence", "method", *ALWAYS)
@@ -136,19 +131,19 @@ def command(
         return
     folder = file if file is not None and file.is_dir() else None
     if mechanism is not None and folder is not None:
-        raise UsageError("A release FOLDER holds its own mechanism: leave out --mechanism.")
+        raise tv.UsageError("A release FOLDER holds its own mechanism: leave out --mechanism.")
     if file is not None:
         _require_likely(file, large=large or released is not None)
     if by or where:
         if folder is None:
-            raise UsageError("Totals by group are for the FOLDER of a release: name it.")
+            raise tv.UsageError("Totals by group are for the FOLDER of a release: name it.")
         for_totals = ("file", "column", "by", "where", "target", "large", "confidence", *ALWAYS)
         refuse_others(context, for_totals, "totals, --by or --where")
         _print_totals(folder, column, by or (), where or (), view)
         return
     origin = mechanism or folder
     if origin is None or (folder is None and (released is None) == (file is None)):
-        raise UsageError(USAGE)
+        raise tv.UsageError(USAGE)
     for_both = ("file", "column", "mechanism", "prior", "confidence", *ALWAYS)
     if released is not None:
         refuse_others(context, (*for_both, "released", "plot"), "--released")
@@ -182,11 +177,10 @@ def _print_answer(
 ) -> None:
     """Show what one released answer says, in sentences and bars or as JSON."""
     from tallyveil.reading.interpret import describe_release
-    from tallyveil.reading.posterior import posterior
 
     options = source.list_options(view.confidence)
     facts = describe_release(source.mechanism, released, prior, view.confidence, **options)
-    belief = posterior(source.mechanism, released, prior)
+    belief = tv.posterior(source.mechanism, released, prior)
     lines = [facts["words"]]
     lines += _draw_bars(belief.answers.tolist(), belief.distribution.tolist(), facts["or_more"])
     if plot is not None:
@@ -223,21 +217,19 @@ def _interpret_column(released: Released, source: Source, prior: Prior, view: Vi
     """Add low, high and standard error of one column to the table, and its total."""
     import numpy as np
 
-    from tallyveil.errors import ArgumentError, TableError, UsageError
-    from tallyveil.reading.interpret import interpret
-
     column, names, free = source.column, released.table.names, source.free
     if column is None or column not in names:
         columns = "Columns: " + ", ".join(names) + "."
-        raise ArgumentError("--column", "name a column of the table", column, columns)
+        raise tv.ArgumentError("--column", "name a column of the table", column, columns)
     values = released.read_numbers(column)
     if not len(values):
-        raise TableError("The table has no rows.")
+        raise tv.TableError("The table has no rows.")
     if free is not None and len(free) != len(values):
-        raise UsageError("Structural zeros are known of the release's own table: name its FOLDER.")
+        rule = "Structural zeros are known of the release's own table: name its FOLDER."
+        raise tv.UsageError(rule)
     distinct, places = np.unique(values, return_inverse=True)
     options = source.list_options(view.confidence)
-    view_of_values = interpret(source.mechanism, distinct, prior, view.confidence, **options)
+    view_of_values = tv.interpret(source.mechanism, distinct, prior, view.confidence, **options)
     figures = [view_of_values.low, view_of_values.high, view_of_values.standard_error]
     if free is not None:  # a structural zero is certain
         figures = [np.append(numbers, 0) for numbers in figures]
@@ -250,11 +242,11 @@ def _interpret_column(released: Released, source: Source, prior: Prior, view: Vi
 
 def _interpret_wide(folder: Path, column: str | None, view: View) -> None:
     """Do the same for a column whose range is too wide for a matrix."""
-    from tallyveil.release.groups import estimate_rows, estimate_total
+    from tallyveil.release.groups import estimate_rows
     from tallyveil.release.release import read_receipt
 
     name, estimates, places = estimate_rows(folder, view.confidence, column=column)
-    total = estimate_total(folder, confidence=view.confidence, column=name)
+    total = tv.estimate_total(folder, confidence=view.confidence, column=name)
     facts, rows = read_receipt(folder).table, len(places)
     figures = [[e.low for e in estimates], [e.high for e in estimates]]
     figures.append([e.standard_error for e in estimates])
@@ -337,9 +329,8 @@ def _print_totals(
     folder: Path, column: str | None, by: Sequence[str], where: Sequence[str], view: View
 ) -> None:
     """Show a line for each group: rows, total, standard error, interval."""
-    from tallyveil.release.groups import estimate_total
-
-    totals = estimate_total(folder, confidence=view.confidence, column=column, by=by, where=where)
+    level = view.confidence
+    totals = tv.estimate_total(folder, confidence=level, column=column, by=by, where=where)
     rows = [
         {
             **dict(zip(by, key if len(by) > 1 else (key,), strict=False)),
@@ -353,7 +344,7 @@ def _print_totals(
         for key, total in (totals if by else {(): totals}).items()
     ]
     if view.as_json:
-        print_json({"confidence": view.confidence, "groups": rows})
+        print_json({"confidence": level, "groups": rows})
         return
     text = _write_rows([list(rows[0]), *(list(row.values()) for row in rows)], ",")
     if view.target is None:
@@ -367,22 +358,20 @@ def _print_accuracy(
     question: str, within: float | None, epsilon: str | None, method: str, view: View
 ) -> None:
     from tallyveil.cli.design import parse_query
-    from tallyveil.errors import UsageError
     from tallyveil.exact import exact_rational
-    from tallyveil.reading.precision import accuracy, chance_within, epsilon_for
 
     query, confidence = parse_query(question), view.confidence
     if (within is None) == (epsilon is None):
-        raise UsageError("Give either --within or --epsilon with --query.")
+        raise tv.UsageError("Give either --within or --epsilon with --query.")
     if within is not None:
-        needed = epsilon_for(query, within, confidence, method)
+        needed = tv.epsilon_for(query, within, confidence, method)
         reach, shown, amount = within, f"{needed:g}", needed
-        chance = chance_within(query, needed, within, method)
+        chance = tv.chance_within(query, needed, within, method)
         end = f"; a smaller epsilon does not reach {confidence:g}."
     else:
         shown, amount, end = str(epsilon), float(exact_rational(str(epsilon))), "."
-        reach = accuracy(query, shown, confidence, method)
-        chance = chance_within(query, shown, reach, method)
+        reach = tv.accuracy(query, shown, confidence, method)
+        chance = tv.chance_within(query, shown, reach, method)
     text = (
         f"Epsilon {shown} releases within {reach:g} of the truth with probability "
         f"{chance:.6f} or more, whatever the truth is{end}"
@@ -402,8 +391,6 @@ class Released:
         """Read the released numbers of a column, one for every row."""
         import numpy as np
 
-        from tallyveil.errors import TableError
-
         parts = [np.zeros(0)]
         for batch in self.table.batches([column]):
             codes = batch.codes(column)
@@ -411,20 +398,18 @@ class Released:
                 numbers = np.array([float(label) for label in codes.labels])
             except ValueError:
                 rule = f"Column {column!r} must hold one released number in every row."
-                raise TableError(rule) from None
+                raise tv.TableError(rule) from None
             parts.append(numbers[codes.codes])
         return np.concatenate(parts)
 
     def write(self, added: Sequence[str], cells: Cells) -> Iterator[str]:
         """Write the table as CSV with one line ending, piece by piece, with further columns."""
-        from tallyveil.errors import TableError
-
         yield _write_rows([(*self.table.names, *added)], self.delimiter)
         start = 0
         for batch in self.table.batches():
             columns = [batch.labels(name) for name in self.table.names]
             if sum(sum(map(len, column)) for column in columns) > LONGEST_TEXT:
-                raise TableError("The labels are too long to be written as text.")
+                raise tv.TableError("The labels are too long to be written as text.")
             columns += cells(slice(start, start + batch.rows))
             yield _write_rows(zip(*columns, strict=True), self.delimiter)
             start += batch.rows
@@ -444,7 +429,7 @@ class Source:
     the rows that are not structural zeros, if there are any.
     """
 
-    mechanism: Mechanism
+    mechanism: tv.Mechanism
     column: str | None
     table: Path | None = None
     record: ColumnRecord | None = None
@@ -464,23 +449,21 @@ class Source:
         """Estimate the total of the true answers; None where nothing is unbiased."""
         import numpy as np
 
-        from tallyveil.errors import InfeasibleError
-        from tallyveil.reading.unbiased import estimate_total
-        from tallyveil.release import groups
+        from tallyveil.reading import unbiased
 
         record = self.record
         try:
             if record is None or self.adder is None or self.table is None:
-                return estimate_total(self.mechanism, values, confidence)
+                return unbiased.estimate_total(self.mechanism, values, confidence)
             fitted, is_part = record.method.adds_up, len(values) < sum(record.histogram.rows)
             if is_part and (record.at_most or record.method.by_group or fitted):
                 return None  # parts of such a column cannot be added
             if not fitted:
                 return self.adder.add(values.astype(np.int64), confidence)
             folder, name = self.table.parent, record.name
-            total: Estimate = groups.estimate_total(folder, confidence=confidence, column=name)
+            total: Estimate = tv.estimate_total(folder, confidence=confidence, column=name)
             return total
-        except InfeasibleError:
+        except tv.InfeasibleError:
             return None
 
 
@@ -492,7 +475,6 @@ def _read_source(path: Path, column: str | None, *, strict: bool) -> Source:
     the release; else a release of one column may have been renamed.
     """
     from tallyveil.certified.files import read_mechanism
-    from tallyveil.errors import ArgumentError, UsageError
     from tallyveil.mechanism import as_mechanism
 
     folder = path if path.is_dir() else path.parent
@@ -513,13 +495,13 @@ def _read_source(path: Path, column: str | None, *, strict: bool) -> Source:
     matches = [record for record in columns if record.name == column]
     if not matches and (len(columns) > 1 or (strict and column is not None)):
         names = ", ".join(record.name for record in columns)
-        raise UsageError(f"Give --column with one of the released columns of counts: {names}.")
+        raise tv.UsageError(f"Give --column with one of the released columns of counts: {names}.")
     record = (matches or list(columns))[0]
     mechanism = published_mechanism(folder, record)
     if mechanism is None:
         rule = f"have at most {WIDEST_PICTURE} possible counts"
         hint = "Without --released and --prior the whole column can be read."
-        raise ArgumentError("--column", rule, record.name, hint)
+        raise tv.ArgumentError("--column", rule, record.name, hint)
     if record.method.keeps_distribution or record.at_most:
         errors.print(MATCHED)
     adder = make_adder(load_stage(folder, record.counts_stage), record.upper, record.matching)
@@ -542,7 +524,6 @@ def _require_likely(file: Path, *, large: bool) -> None:
 
     A folder must be that of a release; the error says what else it is.
     """
-    from tallyveil.errors import TableError
     from tallyveil.release.release import plain_name, read_receipt
     from tallyveil.tables.published import require_likely_rows
     from tallyveil.tables.text import UnpackedError
@@ -554,7 +535,7 @@ def _require_likely(file: Path, *, large: bool) -> None:
     try:
         require_likely_rows(file)
     except UnpackedError as problem:
-        raise TableError(f"{problem} If that is right, say --large.") from None
+        raise tv.TableError(f"{problem} If that is right, say --large.") from None
 
 
 def open_released(

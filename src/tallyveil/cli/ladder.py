@@ -6,16 +6,14 @@ import shlex
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import tallyveil as tv
 from tallyveil.cli.common import NO_LEDGER, answer, example, note, text_table
 from tallyveil.cli.options import make_options, takes_flags
 from tallyveil.cli.privatize import note_unreleased, publish_file
-
-if TYPE_CHECKING:
-    from tallyveil.release.options import ReleaseOptions
 
 EXAMPLE = example(
     "tallyveil ladder cases.csv --count cases --keep all --upper 60 --epsilons 2,1 --out levels/",
@@ -58,18 +56,16 @@ def command(
     integers before anything is drawn, and gets a complete release folder inside
     --out, for its readers.
     """
-    from tallyveil.errors import UsageError
-
     if (file is None) == (value is None):
-        raise UsageError("Give either a FILE or --value.")
+        raise tv.UsageError("Give either a FILE or --value.")
     if not epsilons:
-        raise UsageError("Give the levels with --epsilons, such as --epsilons 2,1,0.5.")
+        raise tv.UsageError("Give the levels with --epsilons, such as --epsilons 2,1,0.5.")
     options = make_options(request | {"method": {"name": "ladder", "epsilons": epsilons}}, settings)
     if value is not None:
         _release_value(value, options, json)
         return
     if options.out is None or not (options.count or options.by):
-        raise UsageError("With a FILE, name the column with --count and the folder with --out.")
+        raise tv.UsageError("With a FILE, name the column with --count and the folder with --out.")
     if options.ledger is None:
         note(f"{NO_LEDGER.capitalize()}.")
     releases, unreleased = publish_file(str(file), options)
@@ -85,32 +81,28 @@ def command(
     _report(levels, upper, receipts[0].epsilon, data, text, as_json=json)
 
 
-def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
+def _release_value(value: int, options: tv.ReleaseOptions, as_json: bool) -> None:
     """Release one count without a table: debit it, draw and print."""
-    from tallyveil.budget.entries import Debit, Stage
-    from tallyveil.certified.ladder import Ladder
-    from tallyveil.errors import UsageError
-    from tallyveil.query import Query
     from tallyveil.release.request import check_options
     from tallyveil.release.transaction import open_account
     from tallyveil.structs import list_changes
 
     allowed = {"upper", "method", "ledger", "dataset"}
     if others := sorted(set(list_changes(options)) - allowed):
-        raise UsageError(f"{others[0]!r} is for a table: it does not go with --value.")
+        raise tv.UsageError(f"{others[0]!r} is for a table: it does not go with --value.")
     if value < 0:
-        raise UsageError("--value must be a count: 0 or more.")
+        raise tv.UsageError("--value must be a count: 0 or more.")
     account = open_account(options)
     request = check_options(options, array=True)
     upper = request.columns[0].upper or 0
-    ladder = Ladder(Query.count(upper), request.method.levels)
+    ladder = tv.Ladder(tv.Query.count(upper), request.method.levels)
     if account is None:
         note(f"{NO_LEDGER.capitalize()}.")
     else:
         ledger, dataset = account
-        debit = Debit(
+        debit = tv.Debit(
             ("value",),
-            (Stage("value: counts", ladder.exact_epsilon),),
+            (tv.Stage("value: counts", ladder.exact_epsilon),),
             certificate=(str(ladder.certificate["digest"]),),
             command=shlex.join(_hide_value(sys.argv)),
         )
@@ -136,10 +128,7 @@ def _report(
     as_json: bool,
 ) -> None:
     """Print every level: its epsilon, how close it comes and, of one value, what is released."""
-    from tallyveil.query import Query
-    from tallyveil.reading.precision import accuracy
-
-    reach = [accuracy(Query.count(upper), epsilon) for epsilon in epsilons]
+    reach = [tv.accuracy(tv.Query.count(upper), epsilon) for epsilon in epsilons]
     released = data.get("released")
     columns = {
         "level": range(1, len(epsilons) + 1),

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+import tallyveil as tv
 from tallyveil.cli.common import (
     HelpCommand,
     HelpGroup,
@@ -67,11 +68,10 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Give a dataset its total budget; makes the ledger if there is none."""
-    from tallyveil.budget.ledger import Ledger
     from tallyveil.exact import exact_delta, exact_epsilon
 
     total, slack = exact_epsilon(epsilon), exact_delta(delta)
-    book = Ledger.create(ledger)
+    book = tv.Ledger.create(ledger)
     account = book.open(dataset, total, slack, accounting)
     with_delta = f" and delta {delta}" if slack else ""
     text = f"Opened {dataset!r} in {book.store.name} with epsilon {epsilon}{with_delta}."
@@ -98,19 +98,17 @@ def plan(
 
     A release has a stage for each step that spends: `tallyveil privatize --dry-run` lists them.
     """
-    from tallyveil.budget.accounting import MOST_SHARED, share_epsilon
+    from tallyveil.budget.accounting import MOST_SHARED
     from tallyveil.budget.entries import shown_rational
-    from tallyveil.budget.ledger import Ledger
-    from tallyveil.errors import ArgumentError, UsageError
 
     if (stages is None) == (epsilons is None):
-        raise UsageError("Give either --stages or --epsilons.")
-    book = Ledger(ledger)
+        raise tv.UsageError("Give either --stages or --epsilons.")
+    book = tv.Ledger(ledger)
     account = book.account(dataset)
     if stages is not None:
         if not 1 <= stages <= MOST_SHARED:
-            raise ArgumentError("--stages", f"lie between 1 and {MOST_SHARED:,}", stages)
-        places = [share_epsilon(stages, account.epsilon, account.delta)] * stages
+            raise tv.ArgumentError("--stages", f"lie between 1 and {MOST_SHARED:,}", stages)
+        places = [tv.share_epsilon(stages, account.epsilon, account.delta)] * stages
     else:
         places = _read_plan(epsilons or "")
     account = book.plan(dataset, places)
@@ -127,7 +125,6 @@ def plan(
 def _read_plan(text: str) -> list[Fraction]:
     """Read epsilons written as 0.1x12,0.5."""
     from tallyveil.budget.accounting import MOST_SHARED
-    from tallyveil.errors import ArgumentError
     from tallyveil.exact import exact_epsilon
 
     places: list[Fraction] = []
@@ -137,7 +134,7 @@ def _read_plan(text: str) -> list[Fraction]:
             times.isascii() and times.isdigit() and 1 <= int(times[:9]) <= MOST_SHARED
         ):
             rule = f"repeat an epsilon up to {MOST_SHARED:,} times, such as 0.1x12"
-            raise ArgumentError("--epsilons", rule, part)
+            raise tv.ArgumentError("--epsilons", rule, part)
         places += [exact_epsilon(amount, "--epsilons")] * int(times or 1)
     return places
 
@@ -146,9 +143,8 @@ def _read_plan(text: str) -> list[Fraction]:
 def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False) -> None:
     """Show what every dataset may spend, has spent, and has left."""
     from tallyveil.budget.entries import shown_rational
-    from tallyveil.budget.ledger import Ledger
 
-    book = Ledger(ledger)
+    book = tv.Ledger(ledger)
     accounts = book.accounts() if dataset is None else [book.account(dataset)]
     header = ("dataset", "accounting", "epsilon", "delta", "spent", "remaining", "debits", "state")
     rows = []
@@ -185,9 +181,8 @@ def history(
 ) -> None:
     """List every debit, oldest first."""
     from tallyveil.budget.entries import shown_rational
-    from tallyveil.budget.ledger import Ledger
 
-    entries = Ledger(ledger).history(dataset)
+    entries = tv.Ledger(ledger).history(dataset)
     header = ("entry", "time", "dataset", "columns", "epsilon", "who")
     rows = []
     for entry in entries:
@@ -211,14 +206,11 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check that no entry was changed, removed, inserted or reordered."""
-    from tallyveil.budget.ledger import Ledger
-    from tallyveil.errors import LedgerError
-
-    book = Ledger(ledger)
+    book = tv.Ledger(ledger)
     try:
         length, digest = book.verify()
         entry = None if release is None else _require_entry(book, release)
-    except LedgerError as problem:
+    except tv.LedgerError as problem:
         if as_json:
             print_json({"ok": False, "reason": str(problem)})
         raise typer.Exit(1 if as_json else fail(str(problem))) from problem
@@ -236,23 +228,20 @@ def verify(
 
 def _require_entry(book: Any, release: Path) -> Any:
     """Return the entry that a receipt names; raise a `LedgerError` if there is none."""
-    from tallyveil.errors import LedgerError
     from tallyveil.release.release import read_receipt
 
     named = read_receipt(release).ledger
     if named is None:
-        raise LedgerError("The release was not entered in any ledger.")
+        raise tv.LedgerError("The release was not entered in any ledger.")
     for entry in book.history(named.dataset):
         if entry.digest == named.digest and entry.sequence == named.entry:
             return entry
-    raise LedgerError("The ledger does not hold the entry that the release names.")
+    raise tv.LedgerError("The ledger does not hold the entry that the release names.")
 
 
 @_command("tallyveil ledger close --ledger budget.db --dataset cases")
 def close(ledger: LedgerOption, dataset: DatasetOption, as_json: JsonOption = False) -> None:
     """Refuse every later debit of a dataset, for good."""
-    from tallyveil.budget.ledger import Ledger
-
-    account = Ledger(ledger).close(dataset)
+    account = tv.Ledger(ledger).close(dataset)
     text = f"Closed {dataset!r}. It can never be debited again."
     answer(account.to_dict(), text, as_json=as_json)

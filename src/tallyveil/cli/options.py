@@ -11,12 +11,11 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-if TYPE_CHECKING:
-    from tallyveil.release.options import ReleaseOptions
+import tallyveil as tv
 
 BASIC = "Most releases need only these"
 MICRODATA, PRIVACY, TOTALS, FILES = ("Microdata", "Privacy and method", "Totals", "Files")
@@ -137,7 +136,7 @@ def takes_flags(
                 if flag.kind not in (MANY, bool):
                     values[flag.parameter] = _read_once(flag, values[flag.parameter])
             keys = {flag.key: values.pop(flag.parameter) for flag in offered if flag.key}
-            settings = values.pop("set", None) or ()
+            settings = values.pop("set") or ()
             command(request=_gather(keys), settings=settings, **values)
 
         signature = inspect.signature(command, eval_str=True).parameters
@@ -154,11 +153,9 @@ def takes_flags(
 
 def _read_once(flag: Flag, values: list[Any] | None) -> Any:
     """Return the value of a flag that is given once; of two the second would win unseen."""
-    from tallyveil.errors import UsageError
-
     if values and len(values) > 1:
         hint = f", such as {flag.name} state,county" if flag.metavar == "COLUMNS" else ""
-        raise UsageError(f"Give {flag.name} once{hint}.")
+        raise tv.UsageError(f"Give {flag.name} once{hint}.")
     return values[0] if values else None
 
 
@@ -175,16 +172,12 @@ def _make_parameter(flag: Flag, required: bool, panels: bool) -> inspect.Paramet
     several: Any = list
     kind = flag.kind if flag.kind in (MANY, bool) else several[flag.kind]
     kind = kind | None if default is None else kind
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(
-        flag.parameter, keyword, default=default, annotation=Annotated[kind, option]
-    )
+    keyword, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[kind, option]
+    return inspect.Parameter(flag.parameter, keyword, default=default, annotation=annotation)
 
 
 def _gather(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys that were typed, as a request file nests them."""
-    from tallyveil.errors import UsageError
-
     request: dict[str, Any] = {}
     for key, value in sorted(keys.items(), key=lambda pair: pair[0] != "method"):
         if value is None or value is False or value == []:
@@ -195,7 +188,7 @@ def _gather(keys: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(method, str) and (key == "priority" or method == "auto"):
                 name, method = (name if method == "auto" else method), {}
             elif method:
-                raise UsageError(f"--{key} chooses the method: leave out other methods.")
+                raise tv.UsageError(f"--{key} chooses the method: leave out other methods.")
             request["method"] = {"name": name, METHOD_FLAGS[key]: value}
         else:
             _put(request, key, _read_lists(key, value))
@@ -213,13 +206,11 @@ def _read_lists(key: str, texts: Any) -> Any:
 
 def _merge(request: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
     """Return a request with the keys of --set KEY=VALUE; repeated keys make a list."""
-    from tallyveil.errors import UsageError
-
     values: dict[str, list[str]] = {}
     for text in settings:
         key, sign, value = text.partition("=")
         if not sign or not key.strip():
-            raise UsageError("--set takes KEY=VALUE, such as about.title='Cases 2026'.")
+            raise tv.UsageError("--set takes KEY=VALUE, such as about.title='Cases 2026'.")
         values.setdefault(key.strip(), []).append(value.strip())
     merged = {name: dict(v) if isinstance(v, Mapping) else v for name, v in request.items()}
     for key, texts in values.items():
@@ -256,11 +247,9 @@ def _read_texts(request: dict[str, Any]) -> dict[str, Any]:
     return request
 
 
-def make_options(request: Mapping[str, Any], settings: Sequence[str] = ()) -> ReleaseOptions:
+def make_options(request: Mapping[str, Any], settings: Sequence[str] = ()) -> tv.ReleaseOptions:
     """Return the options that a request asks for, changed by settings KEY=VALUE."""
-    from tallyveil.release.options import ReleaseOptions
-
-    return ReleaseOptions(**_merge(request, settings))
+    return tv.ReleaseOptions(**_merge(request, settings))
 
 
 NEAR_ENOUGH = 0.75
@@ -321,10 +310,10 @@ def suggest_flag(name: str, flags: Sequence[str], *, every_key: bool = True) -> 
 def _list_paths() -> Mapping[str, str]:
     """List every key with its path in a request."""
     from tallyveil.release.methods.registry import METHODS
-    from tallyveil.release.options import SECTIONS, ReleaseOptions
+    from tallyveil.release.options import SECTIONS
 
     paths = {key: f"method.{key}" for kind in METHODS.values() for key in kind.__struct_fields__}
     for section, kind in SECTIONS.items():
         paths |= {key: f"{section}.{key}" for key in kind.__struct_fields__}
-    top = set(ReleaseOptions.__struct_fields__) - set(SECTIONS)
+    top = set(tv.ReleaseOptions.__struct_fields__) - set(SECTIONS)
     return paths | {key: key for key in top} | {path: path for path in paths.values()}

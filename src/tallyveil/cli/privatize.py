@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+import tallyveil as tv
 from tallyveil.cli.common import NO_LEDGER, example, note, one_line, out, print_json, progress
 from tallyveil.cli.options import make_options, spell_message, takes_flags
 
 if TYPE_CHECKING:
-    from tallyveil.release.options import ReleaseOptions
     from tallyveil.release.plan import ReleasePlan
     from tallyveil.release.receipt import ColumnRecord, Receipt
-    from tallyveil.release.release import Release
 
 WIDTH, INDENT = 98, " " * 11
 MOST_SHOWN = 12
@@ -32,7 +31,7 @@ EXAMPLE = example(
     "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 --out release",
     more="More options, for --set: tallyveil run --keys",
 )
-Publish: TypeAlias = Callable[..., "tuple[Release, ...]"]
+Publish: TypeAlias = Callable[..., "tuple[tv.Release, ...]"]
 STEPS = 5
 
 
@@ -41,10 +40,10 @@ def _show_keys(shown: bool) -> None:
     if not shown:
         return
     from tallyveil.release.methods.registry import METHODS
-    from tallyveil.release.options import SECTIONS, ReleaseOptions
+    from tallyveil.release.options import SECTIONS
     from tallyveil.structs import describe_fields
 
-    lines = dict(describe_fields(ReleaseOptions))
+    lines = dict(describe_fields(tv.ReleaseOptions))
     for section, kind in (*SECTIONS.items(), *(("method", kind) for kind in METHODS.values())):
         lines.pop(section, None)
         for name, text in describe_fields(kind).items():
@@ -120,37 +119,34 @@ def run_request(
     `tallyveil privatize ... --save-request FILE` writes such a file. Paths in it are relative to
     its own folder.
     """
-    from tallyveil.errors import UsageError
     from tallyveil.release.request_file import read_request
 
     listed, keys_of_file = read_request(file)
     source = table or listed
     if source is None and not dry_run:
-        raise UsageError("The request names no table: give --table, or the key 'table'.")
+        raise tv.UsageError("The request names no table: give --table, or the key 'table'.")
     options = make_options(keys_of_file | request, settings)
     _release(source, options, dry_run, as_json=json, publish=context.obj)
 
 
 def _release(
     source: str | None,
-    options: ReleaseOptions,
+    options: tv.ReleaseOptions,
     dry_run: bool,
     *,
     as_json: bool,
     publish: Publish | None,
 ) -> None:
     """Release a table, or only plan it, and show what was promised, spent and written."""
-    from tallyveil.errors import UsageError
-
     if dry_run:
         from tallyveil.cli.dry_run import show_plan
 
         show_plan(source, options, as_json=as_json)
         return
     if options.dry_run.rows is not None or options.dry_run.like is not None:
-        raise UsageError("'dry_run.rows' and 'dry_run.like' go with --dry-run only.")
+        raise tv.UsageError("'dry_run.rows' and 'dry_run.like' go with --dry-run only.")
     if source is None:
-        raise UsageError("Name the FILE with the table, or a database's address.")
+        raise tv.UsageError("Name the FILE with the table, or a database's address.")
     releases, unreleased = publish_file(source, options, publish)
     receipts = [release.receipt for release in releases]
     if not as_json:
@@ -163,19 +159,18 @@ def _release(
 
 
 def publish_file(
-    source: str, options: ReleaseOptions, publish: Publish | None = None
-) -> tuple[tuple[Release, ...], Sequence[str]]:
+    source: str, options: tv.ReleaseOptions, publish: Publish | None = None
+) -> tuple[tuple[tv.Release, ...], Sequence[str]]:
     """Run the library's transaction, with a progress bar and remarks for the publisher.
 
     `publish` takes the place of `publish_table` for tables that are elsewhere. Returns the
     releases and the columns of the table that are not released.
     """
-    from tallyveil.errors import UsageError
     from tallyveil.release.transaction import publish_table
     from tallyveil.release.warnings import list_notes, list_unreleased
 
     if options.out is None:
-        raise UsageError("Name the release folder with --out, or give --dry-run.")
+        raise tv.UsageError("Name the release folder with --out, or give --dry-run.")
     unreleased: list[str] = []
 
     def remark(plan: ReleasePlan) -> None:
@@ -205,7 +200,7 @@ def _list_columns(names: Sequence[str]) -> str:
 
 
 def _summarize(
-    receipts: Sequence[Receipt], options: ReleaseOptions, unreleased: Sequence[str]
+    receipts: Sequence[Receipt], options: tv.ReleaseOptions, unreleased: Sequence[str]
 ) -> list[str]:
     """Say what was released, what it cost, how accurate it is, and what to do next."""
     first, folder, columns = receipts[0], str(options.out), receipts[0].columns
@@ -234,7 +229,7 @@ def _summarize(
     return [*lines, "", f"Next       tallyveil check {shlex.quote(folder)}", INDENT + page]
 
 
-def _describe_budget(receipt: Receipt, options: ReleaseOptions) -> str:
+def _describe_budget(receipt: Receipt, options: tv.ReleaseOptions) -> str:
     from tallyveil.budget.entries import shown_rational
     from tallyveil.release.transaction import open_account
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import tallyveil as tv
 from tallyveil.cli.common import JsonOption, answer, example
 
 EXAMPLE = example(
@@ -35,14 +36,12 @@ def command(
 
     The address that is printed works once: it lets one browser in. Nothing leaves the machine.
     """
-    from tallyveil.errors import ArgumentError, MissingExtraError
-
     if not 0 <= port <= 65535:
-        raise ArgumentError("--port", "lie between 0 and 65535", port)
+        raise tv.ArgumentError("--port", "lie between 0 and 65535", port)
     try:
         from tallyveil.studio.server import run_studio
     except ModuleNotFoundError as missing:
-        raise MissingExtraError(str(missing.name), "studio") from missing
+        raise tv.MissingExtraError(str(missing.name), "studio") from missing
 
     def say(address: str) -> None:
         text = f"The studio is open at {address}\nPress Ctrl-C to close it."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import tallyveil as tv
 from tallyveil.cli.common import JsonOption, example, one_line, out, print_json
 
 if TYPE_CHECKING:
@@ -37,11 +38,10 @@ def command(
     ptable or a mechanism in floating point is audited: realised epsilon, worst cell,
     properties.
     """
-    from tallyveil.errors import UsageError
     from tallyveil.mechanism import is_matrix_file
 
     if file.is_dir():
-        raise UsageError(f"{file} is a folder. Check a release with: tallyveil check {file}")
+        raise tv.UsageError(f"{file} is a folder. Check a release with: tallyveil check {file}")
     if is_matrix_file(file):
         from tallyveil.certified.files import read_mechanism
         from tallyveil.evaluate import audit_mechanism
@@ -49,11 +49,13 @@ def command(
         summary = _describe_audit(audit_mechanism(read_mechanism(file, upper=upper), epsilon))
     else:
         if upper is not None:
-            raise UsageError("--upper is for a CSV matrix or a ptable; this file states its own.")
-        from tallyveil.proof.verify import read_document, verify
+            raise tv.UsageError(
+                "--upper is for a CSV matrix or a ptable; this file states its own."
+            )
+        from tallyveil.proof.verify import read_document
         from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
 
-        verdict = verify(file, epsilon)
+        verdict = tv.verify(file, epsilon)
         summary = _describe_proof(verdict)
         if verdict.ok:
             summary |= describe_question(read_document(file))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hmac
 import uuid
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
 
-from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PAGE_POLICY = (
@@ -23,7 +23,8 @@ PAGE_POLICY = (
 RELEASE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 """For pages of a release, which carry their style with them and may come from anybody."""
 
-HEADERS = {
+HEADERS = {  # so that nothing is stored, framed, sniffed or fetched from elsewhere
+    "content-security-policy": PAGE_POLICY,
     "cache-control": "no-store",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
@@ -57,53 +58,32 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _add_headers(message)
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
-        refused = self._refuse(scope)
-        if refused is not None:
-            await refused(scope, receive, send_guarded)
-        else:
-            await self.app(scope, receive, send_guarded)
+        answer = self._refuse(Request(scope)) or self.app
+        await answer(scope, receive, send_guarded)
 
-    def _refuse(self, scope: Scope) -> PlainTextResponse | RedirectResponse | None:
+    def _refuse(self, request: Request) -> Response | None:
         """Return the answer to a request that may not pass, or None."""
-        sent = [(name.lower(), value) for name, value in scope["headers"]]
-        headers = {name: value.decode("latin-1") for name, value in sent}
-        if sum(name == b"host" for name, _ in sent) != 1 or headers[b"host"] not in self.hosts:
+        scope, hosts = request.scope, request.headers.getlist("host")
+        if len(hosts) != 1 or hosts[0] not in self.hosts:
             return PlainTextResponse("This server does not go by that name.", 421)
         if len(scope["raw_path"]) > LONGEST_PATH or len(scope["query_string"]) > LONGEST_QUERY:
             return PlainTextResponse("The address is too long.", 414)
-        if not self._is_own(scope["method"], headers):
+        if not _is_own(request.method, request.headers):
             return PlainTextResponse("This request does not come from a page of the studio.", 403)
-        has_key = self._has_key(headers.get(b"cookie", ""))
-        if scope["path"] == "/open" and scope["method"] == "GET":
-            return self._open(scope, has_key)
-        if not has_key:
-            return PlainTextResponse(NO_KEY, 403)
-        return None
+        has_key = _is_same(request.cookies.get(self.cookie, ""), self.key)
+        if scope["path"] == "/open" and request.method == "GET":
+            return self._open(request, has_key)
+        return None if has_key else PlainTextResponse(NO_KEY, 403)
 
-    def _is_own(self, method: str, headers: dict[bytes, str]) -> bool:
-        """Return True if a request comes from our own pages, or only opens one of them."""
-        site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
-        home = f"http://{headers[b'host']}"
-        if method in SAFE:
-            opens = headers.get(b"sec-fetch-mode", "navigate") == "navigate"
-            return origin in (None, home) and (site in (None, "same-origin", "none") or opens)
-        return origin == home and site in (None, "same-origin")
-
-    def _has_key(self, text: str) -> bool:
-        try:
-            sent = SimpleCookie(text).get(self.cookie)
-        except CookieError:
-            return False
-        return sent is not None and hmac.compare_digest(sent.value.encode(), self.key.encode())
-
-    def _open(self, scope: Scope, has_key: bool) -> PlainTextResponse | RedirectResponse:
+    def _open(self, request: Request, has_key: bool) -> Response:
         """Turn the token into a cookie, once."""
-        query = scope["query_string"].decode("latin-1")
-        token = parse_qs(query).get("token", [""])[0].encode()
-        if self.token is not None and hmac.compare_digest(token, self.token.encode()):
+        token = request.query_params.get("token", "")
+        if self.token is not None and _is_same(token, self.token):
             self.token = None
             answer = RedirectResponse("/", 303)
             answer.set_cookie(self.cookie, self.key, httponly=True, samesite="strict", path="/")
@@ -111,11 +91,16 @@ class Guard:
         return RedirectResponse("/", 303) if has_key else PlainTextResponse(NO_KEY, 403)
 
 
-def _add_headers(message: Message) -> None:
-    """Add headers so that nothing is stored, framed, sniffed or fetched from elsewhere."""
-    present = {name.lower() for name, _ in message["headers"]}
-    added = {**HEADERS, "content-security-policy": PAGE_POLICY}
-    message["headers"] = [
-        *message["headers"],
-        *((n.encode(), v.encode()) for n, v in added.items() if n.encode() not in present),
-    ]
+def _is_own(method: str, headers: Headers) -> bool:
+    """Return True if a request comes from our own pages, or only opens one of them."""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    home = f"http://{headers['host']}"
+    if method in SAFE:
+        opens = headers.get("sec-fetch-mode", "navigate") == "navigate"
+        return origin in (None, home) and (site in (None, "same-origin", "none") or opens)
+    return origin == home and site in (None, "same-origin")
+
+
+def _is_same(text: str, secret: str) -> bool:
+    """Compare in a time that does not depend on where the difference is."""
+    return hmac.compare_digest(text.encode(errors="replace"), secret.encode())

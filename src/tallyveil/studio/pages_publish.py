@@ -115,7 +115,7 @@ class _Steps(Pages):
         with self.studio.uploads.fill_folder() as private:
             form = _parse_form(request.headers.get("x-form"))
             table = private / f"table{ending}"
-            await self.studio.uploads.receive(request.stream().__aiter__(), table)
+            await self.studio.uploads.receive(request.stream(), table)
             return JSONResponse(await self._open(table, private, name, form))
 
     async def open_from_folder(self, request: Request, message: dict[str, Any]) -> Any:
@@ -128,7 +128,7 @@ class _Steps(Pages):
     async def open_demo(self, request: Request, message: dict[str, Any]) -> Any:
         with self.studio.uploads.fill_folder() as private:
             table = private / "cases.csv"
-            await self.studio.ask(None, "write_demo", table=str(table))
+            await self.studio.ask(None, "publish.write_demo", table=str(table))
             return await self._open(table, private, table.name, {}, invented=True)
 
     async def _open(
@@ -140,7 +140,9 @@ class _Steps(Pages):
 
     async def _look(self, request: Request | None, draft: Draft, form: dict[str, Any]) -> Draft:
         """Read the columns of a table whose file is written like this."""
-        facts = await self.studio.ask(request, "look_at_table", table=str(draft.table), form=form)
+        facts = await self.studio.ask(
+            request, "publish.look_at_table", table=str(draft.table), form=form
+        )
         draft.kind, draft.rows, draft.columns = facts["kind"], facts["rows"], facts["columns"]
         others = {name: value for name, value in draft.choices.items() if name not in FORM}
         draft.choices = {**others, **form}
@@ -154,7 +156,9 @@ class _Steps(Pages):
     async def show_values(self, request: Request, message: dict[str, Any]) -> Any:
         draft = self._draft(request)
         form = {name: value for name, value in draft.choices.items() if name in FORM}
-        return await self.studio.ask(request, "show_values", table=str(draft.table), form=form)
+        return await self.studio.ask(
+            request, "publish.show_values", table=str(draft.table), form=form
+        )
 
     async def receive_mechanism(self, request: Request) -> Response:
         """Receive the publisher's own mechanism; the library judges it when it plans."""
@@ -163,7 +167,7 @@ class _Steps(Pages):
         if ending not in (".json", ".csv"):
             raise RefusedError(415, "A mechanism is a .json file, or a matrix as .csv.")
         file = draft.private / f"mechanism-{uuid.uuid4().hex}{ending}"
-        await self.studio.uploads.receive(request.stream().__aiter__(), file)
+        await self.studio.uploads.receive(request.stream(), file)
         draft.mechanism = file
         return JSONResponse({})
 
@@ -224,7 +228,7 @@ class _Steps(Pages):
         within = read_field(message, "within", float)
         confidence = read_confidence(message)
         epsilon = await self._ask(
-            request, draft, "find_epsilon", confidence=confidence, within=within
+            request, draft, "publish.find_epsilon", confidence=confidence, within=within
         )
         draft.choices["epsilon"] = [epsilon]
         return {**await self._plan(request, draft, message), "chosen": epsilon}
@@ -233,7 +237,7 @@ class _Steps(Pages):
         """Plan the release, and remember its cost for the budget on top of every page."""
         draft.cost, self.studio.current, plan = None, draft, draft.plan
         confidence = read_confidence(message)
-        facts = await self._ask(request, draft, "preview", confidence=confidence)
+        facts = await self._ask(request, draft, "publish.preview", confidence=confidence)
         cost = Fraction(facts.pop("cost"))
         if draft.plan == plan:  # not changed in another tab meanwhile
             draft.cost = cost
@@ -245,10 +249,10 @@ class _Steps(Pages):
         return {account["dataset"]: account["after"] for account in budget["accounts"]}
 
     async def compare_methods(self, request: Request, message: dict[str, Any]) -> Any:
-        return await self._ask(request, self._save(request, message), "compare_methods")
+        return await self._ask(request, self._save(request, message), "publish.compare_methods")
 
     async def simulate(self, request: Request, message: dict[str, Any]) -> Any:
-        return await self._ask(request, self._save(request, message), "simulate")
+        return await self._ask(request, self._save(request, message), "publish.simulate")
 
     async def _ask(self, request: Request, draft: Draft, task: str, **arguments: Any) -> Any:
         arguments |= {"choices": dict(draft.choices), "place": draft.place(self.studio.ledger)}
@@ -285,7 +289,7 @@ class _Steps(Pages):
             "shown": draft.name if draft.table.parent == draft.private else str(draft.table),
             "request": draft.request,
         }
-        return self.studio.jobs.start("publish", arguments)
+        return self.studio.jobs.start("publish.publish", arguments)
 
     async def renew(self, request: Request, message: dict[str, Any]) -> Any:
         draft = self._draft(request)

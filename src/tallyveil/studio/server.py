@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
 import signal
 import socket
@@ -21,29 +19,23 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import (
-    FileResponse,
     JSONResponse,
     PlainTextResponse,
     Response,
-    StreamingResponse,
 )
-from starlette.routing import Mount, Route
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
-from xstatic.pkg.d3 import BASE_DIR as CHARTS
 
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import TallyveilError, UsageError
 from tallyveil.studio.guard import Guard
-from tallyveil.studio.pages_check import check_routes
-from tallyveil.studio.pages_design import design_routes
-from tallyveil.studio.pages_ledger import ledger_routes
+from tallyveil.studio.pages import list_routes
 from tallyveil.studio.pages_publish import publish_routes
-from tallyveil.studio.state import Studio, post
+from tallyveil.studio.state import Studio
 from tallyveil.studio.uploads import Uploads
 from tallyveil.studio.wording import RefusedError, describe_problem
 from tallyveil.studio.workers import EndedError, Workers
 
-TASKS = "tallyveil.studio.tasks"
 SILENCE = 10.0
 """Seconds that somebody may take to ask for something."""
 
@@ -55,21 +47,11 @@ def make_studio(folder: Path, ledger: str | None, uploads: Uploads | None = None
     if ledger is not None:
         Ledger(ledger).accounts()  # one that cannot be read is refused before anything starts
     uploads = uploads or Uploads()
-    return Studio(folder.resolve(), uploads, Workers(TASKS, private=uploads.folder), ledger)
+    return Studio(folder.resolve(), uploads, Workers(private=uploads.folder), ledger)
 
 
 def build_app(studio: Studio, port: int) -> Guard:
     """Build the whole application, with the guard around everything."""
-
-    async def show_start(request: Request) -> Response:
-        releases = await studio.run(studio.list_releases)
-        return await studio.show(request, "start.html", releases=releases)
-
-    async def read_budget(request: Request) -> Response:
-        return JSONResponse(await studio.run(studio.read_budget))
-
-    async def send_charts(request: Request) -> Response:
-        return FileResponse(Path(CHARTS, "d3.js"), media_type="text/javascript")
 
     async def refuse(request: Request, problem: Exception) -> Response:
         status, sentence = 422, describe_problem(problem)
@@ -91,17 +73,7 @@ def build_app(studio: Studio, port: int) -> Guard:
 
     static = Mount("/static", StaticFiles(directory=Path(__file__).with_name("static")))
     app = Starlette(
-        routes=[
-            Route("/", show_start),
-            Route("/budget", read_budget),
-            Route("/library/d3.js", send_charts),
-            *publish_routes(studio),
-            *_progress_routes(studio),
-            *check_routes(studio),
-            *design_routes(studio),
-            *ledger_routes(studio),
-            static,
-        ],
+        routes=[*list_routes(studio), *publish_routes(studio), static],
         exception_handlers={
             RefusedError: refuse,
             TallyveilError: refuse,
@@ -204,46 +176,3 @@ def run_studio(
             studio.close()
             with suppress(OSError):
                 sys.stdout.flush()
-
-
-def _progress_routes(studio: Studio) -> list[Route]:
-    """Return the addresses under which pages follow jobs and questions."""
-
-    async def follow_job(request: Request) -> Response:
-        job = studio.jobs.find(request.path_params["job"])
-        return _send_changes(job.to_dict, lambda state: state["state"] != "running")
-
-    async def cancel_job(request: Request, message: dict[str, Any]) -> Any:
-        return {"cancelled": studio.jobs.find(request.path_params["job"]).cancel()}
-
-    async def follow_question(request: Request) -> Response:
-        """Send the stages of a question, until it is answered; to give it up is to hang up."""
-        name = request.path_params["name"]
-        return _send_changes(
-            lambda: {"stage": studio.stages.get(name, "")}, lambda state: not state["stage"]
-        )
-
-    return [
-        Route("/jobs/{job}/events", follow_job),
-        post("/jobs/{job}/cancel", cancel_job),
-        Route("/questions/{name}/events", follow_question),
-    ]
-
-
-def _send_changes(
-    look: Callable[[], dict[str, Any]], is_last: Callable[[dict[str, Any]], bool]
-) -> StreamingResponse:
-    """Send a state whenever it changes, and the last one; then the line is closed."""
-
-    async def stream() -> AsyncIterator[str]:
-        before = None
-        while True:
-            state = look()  # one look, so that the last state sent is the one it ended in
-            if state != before:
-                before = state
-                yield f"data: {json.dumps(state, allow_nan=False)}\n\n"
-            if is_last(state):
-                return
-            await asyncio.sleep(0.1)
-
-    return StreamingResponse(stream(), media_type="text/event-stream")

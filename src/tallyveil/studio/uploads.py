@@ -52,6 +52,8 @@ DEEPEST = 3
 """Folders that may lie inside one another in a zip: its own, and a level's."""
 
 COPY = 1 << 20
+UNREADABLE = (zipfile.BadZipFile, RuntimeError, OSError, ValueError, EOFError)
+"""Errors that damaged, encrypted or unknown zips end with."""
 
 
 class Uploads:
@@ -119,11 +121,7 @@ class Uploads:
         try:
             handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(handle, "wb") as file:
-                while True:
-                    try:
-                        part = await asyncio.wait_for(anext(stream), self.patience)
-                    except StopAsyncIteration:
-                        break
+                while part := await asyncio.wait_for(anext(stream, b""), self.patience):
                     if size + len(part) > self.largest:
                         raise RefusedError(413, f"A file may have at most {self.largest:,} bytes.")
                     if len(part) > self.room:
@@ -176,36 +174,35 @@ def unpack_zip(archive: Path, target: Path, most: int) -> None:
     """
     target.mkdir(mode=0o700)
     try:
-        _unpack(archive, target, most)
-    except BaseException:
-        shutil.rmtree(target, ignore_errors=True)  # half of a zip is not looked at
-        raise
-
-
-def _unpack(archive: Path, target: Path, room: int) -> None:
-    """Write what a zip holds, of at most `room` bytes, or refuse it."""
-    try:
         with zipfile.ZipFile(archive) as packed:
-            listed = packed.infolist()
-            if len(listed) > MOST_FILES:
-                raise RefusedError(400, f"The zip holds more than {MOST_FILES} files.")
-            for item in listed:
-                if item.is_dir():
-                    continue
-                place = target.joinpath(*_check_item(item))
-                place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                with packed.open(item) as source, open(place, "xb") as file:
-                    while part := source.read(COPY):
-                        room -= len(part)
-                        if room < 0:
-                            raise RefusedError(413, "What the zip holds is too large.")
-                        file.write(part)
-    except RefusedError:
+            _unpack(packed, target, most)
+    except BaseException as problem:
+        shutil.rmtree(target, ignore_errors=True)  # half of a zip is not looked at
+        if isinstance(problem, FileExistsError):
+            raise RefusedError(400, "The zip holds two files of one name.") from None
+        if isinstance(problem, UNREADABLE):
+            raise RefusedError(400, "The file is not a readable zip.") from None
         raise
-    except FileExistsError:
-        raise RefusedError(400, "The zip holds two files of one name.") from None
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError, EOFError):
-        raise RefusedError(400, "The file is not a readable zip.") from None
+
+
+def _unpack(packed: zipfile.ZipFile, target: Path, room: int) -> None:
+    """Write what a zip holds, of at most `room` bytes."""
+    listed = packed.infolist()
+    if len(listed) > MOST_FILES:
+        raise RefusedError(400, f"The zip holds more than {MOST_FILES} files.")
+    for item in listed:
+        if item.is_dir():
+            continue
+        if stat.S_IFMT(item.external_attr >> 16) not in (0, stat.S_IFREG):
+            raise RefusedError(400, "The zip holds something other than plain files.")
+        place = target.joinpath(*check_inner_name(item.filename))
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with packed.open(item) as source, open(place, "xb") as file:
+            while part := source.read(COPY):
+                room -= len(part)
+                if room < 0:
+                    raise RefusedError(413, "What the zip holds is too large.")
+                file.write(part)
 
 
 def check_inner_name(name: str) -> tuple[str, ...]:
@@ -221,13 +218,6 @@ def check_inner_name(name: str) -> tuple[str, ...]:
     if not name.isprintable() or max(map(len, parts)) > 200:
         raise RefusedError(400, "A name cannot be written.")
     return parts
-
-
-def _check_item(item: zipfile.ZipInfo) -> tuple[str, ...]:
-    """Return the parts of a plain file's name inside a zip, or refuse it."""
-    if stat.S_IFMT(item.external_attr >> 16) not in (0, stat.S_IFREG):
-        raise RefusedError(400, "The zip holds something other than plain files.")
-    return check_inner_name(item.filename)
 
 
 def _make_private(folder: Path) -> None:

@@ -17,6 +17,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
@@ -31,7 +32,8 @@ except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
 Say = Callable[[str], None]
-Task = Callable[..., Any]
+TASKS = "tallyveil.studio.work_"
+"""What the names of tasks, such as `publish.preview`, begin with."""
 
 CONFIRMED = "debiting the ledger"
 """The stage that the library's transaction cannot go back from."""
@@ -50,7 +52,7 @@ class EndedError(Exception):
     """The process was ended before its work was done."""
 
 
-def serve_calls(tasks: str, connection: Connection, warm: bool, private: Path | None) -> None:
+def serve_calls(connection: Connection, warm: bool, private: Path | None) -> None:
     """Answer calls until the other end is closed: the main function of a worker process.
 
     Its temporary files are in the folder `private`, which is held as long as the process lives.
@@ -62,16 +64,19 @@ def serve_calls(tasks: str, connection: Connection, warm: bool, private: Path | 
     if private is not None:
         hold_folder(private)
         tempfile.tempdir = os.environ["TMPDIR"] = str(private)
-    from importlib import import_module
-
-    functions: Mapping[str, Task] = import_module(tasks).TASKS
     if warm:
-        functions["warm_up"]()
+        _find_task("design.warm_up")()
     with suppress(EOFError, OSError, KeyboardInterrupt):
         connection.send(("ready", None))
         while True:
             task, arguments = connection.recv()
-            connection.send(_answer(functions[task], arguments, connection))
+            connection.send(_answer(_find_task(task), arguments, connection))
+
+
+def _find_task(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(".")
+    task: Callable[..., Any] = getattr(import_module(TASKS + module), function)
+    return task
 
 
 def _limit_memory() -> None:
@@ -87,7 +92,9 @@ def _leave(number: int, frame: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _answer(task: Task, arguments: Mapping[str, Any], connection: Connection) -> tuple[str, Any]:
+def _answer(
+    task: Callable[..., Any], arguments: Mapping[str, Any], connection: Connection
+) -> tuple[str, Any]:
     paid = False
 
     def say(stage: str) -> None:
@@ -115,7 +122,7 @@ def _answer(task: Task, arguments: Mapping[str, Any], connection: Connection) ->
         return "refused", (status, describe_problem(problem))
 
 
-def _find_context(tasks: str) -> Any:
+def _find_context() -> Any:
     """Return how processes start: from a server that has loaded the tasks, or from scratch.
 
     Such a server is reached by a socket among the temporary files, whose path must not be long.
@@ -126,17 +133,17 @@ def _find_context(tasks: str) -> Any:
     ):
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([tasks])
+    context.set_forkserver_preload([f"{TASKS}{name}" for name in ("check", "design", "publish")])
     return context
 
 
 class Worker:
     """One process and the line to it."""
 
-    def __init__(self, tasks: str, warm: bool, private: Path | None) -> None:
-        context = _find_context(tasks)
+    def __init__(self, warm: bool, private: Path | None) -> None:
+        context = _find_context()
         self.connection, other = context.Pipe()
-        self.process = context.Process(target=serve_calls, args=(tasks, other, warm, private))
+        self.process = context.Process(target=serve_calls, args=(other, warm, private))
         self.process.start()
         other.close()
         self._ready = False
@@ -190,8 +197,8 @@ class Worker:
 class Workers:
     """A few warm processes, and as many more as there are confidential jobs."""
 
-    def __init__(self, tasks: str, size: int = 2, private: Path | None = None) -> None:
-        self.tasks, self.size, self.private = tasks, size, private
+    def __init__(self, size: int = 2, private: Path | None = None) -> None:
+        self.size, self.private = size, private
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._all: set[Worker] = set()
         self._guard = threading.Lock()
@@ -207,7 +214,7 @@ class Workers:
         with self._guard:
             if self._closed:
                 raise EndedError
-            worker = Worker(self.tasks, warm, self.private)
+            worker = Worker(warm, self.private)
             self._all.add(worker)
         return worker
 
