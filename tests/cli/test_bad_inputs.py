@@ -107,6 +107,19 @@ FILES = {
     ".csv.gz": ("t.csv.gz", gzip.compress(GOOD.encode()), None),
     "standard input": ("-", GOOD, None),
 }
+# numbers that an option does not take, by the message
+BAD_NUMBERS = {
+    "--epsilon must be greater than 0": "0 -1",
+    "--epsilon must be a finite number": "abc inf nan 1,5",
+    "--epsilon must be": "1/0",
+    "--epsilon must lie between": "1e9",
+    "--epsilon must be at least 1e-08": "1e-12",
+    "--epsilon must": "1e9999999 1e-999",
+    "--upper must be a whole number of at least 1": "0",
+    "--upper must be a whole number": "-5 10.5 1,000 1e30 ten",
+    "--upper must": "auto",
+    "--contributions must": "0 -1",
+}
 # words that replace those of COUNT, an option without a value none; exit code; message
 WORDS = {
     "misspelled column": ("--count case", 1, "No column named 'case'. Columns: county, cases."),
@@ -114,24 +127,6 @@ WORDS = {
     "no count at all": ("--count", 2, "--count must name the column of counts"),
     "upper missing": ("--upper", 0, None),
     "no epsilon nor within": ("--epsilon", 2, "--epsilon must be given"),
-    "epsilon 0": ("--epsilon 0", 2, "--epsilon must be greater than 0"),
-    "epsilon -1": ("--epsilon -1", 2, "--epsilon must be greater than 0"),
-    "epsilon abc": ("--epsilon abc", 2, "--epsilon must be a finite number"),
-    "epsilon inf": ("--epsilon inf", 2, "--epsilon must be a finite number"),
-    "epsilon nan": ("--epsilon nan", 2, "--epsilon must be a finite number"),
-    "epsilon 1/0": ("--epsilon 1/0", 2, "--epsilon must be"),
-    "epsilon 1e9": ("--epsilon 1e9", 2, "--epsilon must lie between"),
-    "epsilon 1e9999999": ("--epsilon 1e9999999", 2, "--epsilon must"),
-    "epsilon 1e-12": ("--epsilon 1e-12", 2, "--epsilon must be at least 1e-08"),
-    "epsilon 1e-999": ("--epsilon 1e-999", 2, "--epsilon must"),
-    "epsilon 1,5": ("--epsilon 1,5", 2, "--epsilon must be a finite number"),
-    "upper 0": ("--upper 0", 2, "--upper must be a whole number of at least 1"),
-    "upper -5": ("--upper -5", 2, "--upper must be a whole number"),
-    "upper 10.5": ("--upper 10.5", 2, "--upper must be a whole number"),
-    "upper 1,000": ("--upper 1,000", 2, "--upper must be a whole number"),
-    "upper 1e30": ("--upper 1e30", 2, "--upper must be a whole number"),
-    "upper ten": ("--upper ten", 2, "--upper must be a whole number"),
-    "upper auto": ("--upper auto", 2, "--upper must"),
     "out exists": ("--out .", 1, "exists already"),
     "out parent missing": ("--out a/b/out", 0, None),
     "out not writable": ("--out /proc/rel", 1, "cannot be written"),
@@ -150,8 +145,6 @@ WORDS = {
     "property unknown": ("--method design --set method.properties=fairest", 2, "Known"),
     "epsilon and within": ("--within 3", 2, "--within and --epsilon exclude"),
     "confidence 95": ("--epsilon --within 3 --set budget.confidence=95", 2, "confidence"),
-    "contributions 0": ("--contributions 0", 2, "--contributions must"),
-    "contributions -1": ("--contributions -1", 2, "--contributions must"),
     "keep unknown": ("--keep nope", 1, "No column named 'nope'"),
     "two epsilons": ("--epsilon 1 --epsilon 2", 2, "one value, or one for each"),
     "count twice": ("--count cases --count cases", 2, "name every column once"),
@@ -159,6 +152,9 @@ WORDS = {
     "encoding unknown": ("--set source.encoding=utf-99", 1, "cannot be read as utf-99"),
     "report inside out": ("--confidential-report out/x.html", 2, "outside the release"),
 }
+for message, numbers in BAD_NUMBERS.items():
+    for option in (f"{message.split()[0]} {number}" for number in numbers.split()):
+        WORDS[option.lstrip("-")] = option, 2, message
 # the same for microdata
 PEOPLE_WORDS = {
     "by without categories": (["--categories"], 2, "reveals that person"),
@@ -173,6 +169,7 @@ OTHERS = {
     "check of no release": ("check .", 1, "receipt"),
     "check of nothing": ("check nope", 1, "There is no release folder"),
     "interpret outside": ("interpret --released 999 --mechanism m.json", 2, "--released must"),
+    "interpret no number": ("interpret --released nan --mechanism m.json", 2, "--released must"),
     "no mechanism": ("interpret --released 9 --mechanism no.json", 1, "No such file"),
 }
 

@@ -112,40 +112,34 @@ def test_a_budget_that_does_not_suffice_is_found_and_not_touched(
     assert not (tmp_path / "new").exists()
 
 
-def test_levels_of_a_hierarchy_are_planned_and_compared(table):
-    answer = plan(table, *BASE, "--hierarchy", "state")
+@pytest.mark.parametrize(
+    ("words", "levels", "parts"),
+    [
+        ("--hierarchy state", {"total": 1, "state": 3}, ["total", "state"]),
+        ("--margins state,kind", {"state": 3, "kind": 2}, ["total", "state", "kind"]),
+    ],
+)
+def test_totals_are_planned_and_compared(table, words, levels, parts):
+    """Figures of counts are those that a receipt states for the draws, cut to the range."""
+    answer = plan(table, *BASE, *words.split())
     (column,) = answer["columns"]
-    sums = [(level["level"], level["sums"]) for level in column["levels"]]
-    assert sums == [("total", 1), ("state", 3)]
+    assert {level["level"]: level["sums"] for level in column["levels"]} == levels
     assert all(level["half_width"] > level["deviation"] > 0 for level in column["levels"])
     assert sum(stage["epsilon"] for stage in answer["stages"]) == pytest.approx(1, abs=1e-9)
     methods = answer["methods"]
     assert [m["method"] for m in methods] == ["preserve", "geometric", "fair", "design"]
     for method in methods:
         assert method["epsilon"] == 1
-        names = [part["name"] for part in method["columns"][0]["sums"]]
-        assert names == ["total", "state"]
-    shown = show(table, *BASE, "--hierarchy", "state")
-    assert "state: 3 sums, standard deviation" in shown
-    assert "hierarchy, as asked" in shown
-    assert "±" in shown
-
-
-def test_margins_are_planned_and_compared(table):
-    answer = plan(table, *BASE, "--margins", "state,kind")
-    assert [level["sums"] for level in answer["columns"][0]["levels"]] == [3, 2]
-    names = [part["name"] for part in answer["methods"][0]["columns"][0]["sums"]]
-    assert names == ["total", "state", "kind"]
-
-
-@pytest.mark.parametrize("words", [("--hierarchy", "state"), ("--margins", "state,kind")])
-def test_figures_of_sums_stay_inside_the_range(table, words):
-    """They are those that the receipt of a release states for the draws, cut to the range."""
-    accuracy = plan(table, *BASE, *words)["columns"][0]["accuracy"]
+        assert [part["name"] for part in method["columns"][0]["sums"]] == parts
+    accuracy = column["accuracy"]
     assert accuracy["true_count"] == list(range(13))
     assert max(accuracy["interval_high"]) <= 12
     assert accuracy["bias"][0] > 0 > accuracy["bias"][12]
     assert max(accuracy["rmse"]) <= 12
+    shown = show(table, *BASE, *words.split())
+    assert "state: 3 sums, standard deviation" in shown
+    assert f"{words.split()[0].strip('-')}, as asked" in shown
+    assert "±" in shown
 
 
 def test_signed_counts_are_not_floored(table):

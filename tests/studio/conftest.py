@@ -1,12 +1,12 @@
 """One studio for the tests of its answers, one server and one browser for those that look."""
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -35,11 +35,11 @@ class Client(TestClient):
     def upload(self, path, content, name):
         return self.put(path, content=content, headers={"x-name": name})
 
-    def follow(self, job, patience=60):
+    def follow(self, job):
         """The state in which a job ended."""
-        import json
-
-        lines = self.get(f"/jobs/{job}/events").text.strip().split("\n\n")
+        events = self.get(f"/jobs/{job}/events")
+        assert events.headers["content-type"].startswith("text/event-stream")
+        lines = events.text.strip().split("\n\n")
         return json.loads(lines[-1].removeprefix("data: "))
 
     def open_demo(self):
@@ -130,13 +130,12 @@ def served(tmp_path_factory):
 class Server:
     """`tallyveil studio` in a process of its own."""
 
-    def __init__(self, folder, ledger=None):
-        words = [sys.executable, "-m", "tallyveil", "studio", "--no-browser", "--folder", folder]
+    def __init__(self, folder, ledger=None, program=("-m", "tallyveil")):
+        words = [sys.executable, *program, "studio", "--no-browser", "--folder", folder]
         words += ["--ledger", ledger] if ledger else []
         self.folder = folder
         self.temporary = Path(folder).with_name(f"{Path(folder).name}-temporary")
         self.temporary.mkdir(exist_ok=True)
-        start = time.perf_counter()
         self.process = subprocess.Popen(
             list(map(str, words)),
             stdout=subprocess.PIPE,
@@ -148,7 +147,6 @@ class Server:
         results = re.search(r"http://\S+", output)
         assert results, output + self.process.communicate(timeout=60)[0]
         self.address = results[0]
-        self.seconds = time.perf_counter() - start
         self.origin = self.address.partition("/open")[0]
 
     def stop(self):

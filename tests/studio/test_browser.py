@@ -5,8 +5,6 @@ import os
 import shutil
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import expect
 from typer.testing import CliRunner
@@ -15,33 +13,31 @@ import tallyveil as tv
 from tallyveil.cli.app import app
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    """One table as CSV and as Parquet."""
-    folder = tmp_path_factory.mktemp("tables")
-    rows = [(f"c{i}", "NESW"[i % 4], i * 7 % 11) for i in range(400)]
-    text = "county,region,cases\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows)
-    (folder / "cases.csv").write_text(text)
-    names = ("county", "region", "cases")
-    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-    pq.write_table(pa.table(columns), folder / "cases.parquet")
-    return folder
+@pytest.fixture
+def table(release_folder):
+    return release_folder.with_name("t.csv")
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_the_whole_journey(page, served, walk, tables, kind):
-    walk.plan(tables / f"cases.{kind}")
-    walk.release(f"made from {kind}")
-    release_folder = served.folder / f"made from {kind}"
-    checked = CliRunner().invoke(app, ["check", str(release_folder), "--json"])
+def test_the_whole_journey(page, served, walk, table):
+    """Nothing of it is kept in the browser, or in addresses."""
+    addresses = []
+    page.on("request", lambda sent: addresses.append(sent.url))
+    walk.plan(table)
+    walk.release("whole journey")
+    checked = CliRunner().invoke(app, ["check", str(served.folder / "whole journey"), "--json"])
     assert json.loads(checked.output)["ok"]
     with page.expect_download() as waiting:
         page.get_by_role("link", name="Download as zip").click()
-    assert waiting.value.suggested_filename == f"made from {kind}.zip"
+    assert waiting.value.suggested_filename == "whole journey.zip"
+    saved = page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]")
+    assert saved == [[], []]
+    assert page.evaluate("document.cookie") == ""
+    assert page.evaluate("indexedDB.databases().then(found => found.length)") == 0
+    assert not [url for url in addresses if "cases" in url or "county" in url]
 
 
-def test_a_closed_browser_loses_nothing_that_was_paid_for(page, context, served, walk, tables):
-    walk.plan(tables / "cases.csv")
+def test_a_closed_browser_loses_nothing_that_was_paid_for(page, context, served, walk, table):
+    walk.plan(table)
     other = context.new_page()
     other.goto(page.url)
     walk.name("left alone", other).click()
@@ -52,9 +48,9 @@ def test_a_closed_browser_loses_nothing_that_was_paid_for(page, context, served,
     assert all(finding.ok for finding in tv.check_package(served.folder / "left alone"))
 
 
-def test_double_click_reload_back_and_two_tabs_debit_once(page, context, served, walk, tables):
+def test_double_click_reload_back_and_two_tabs_debit_once(page, context, served, walk, table):
     book = tv.Ledger(served.folder / "budget.db")
-    walk.plan(tables / "cases.csv")
+    walk.plan(table)
     before = len(book.history("cases"))
     other = context.new_page()
     other.goto(page.url)
@@ -73,9 +69,7 @@ def test_double_click_reload_back_and_two_tabs_debit_once(page, context, served,
     other.close()
 
 
-def test_check_a_good_and_a_forged_release(page, served, tables, tmp_path):
-    release_folder = tmp_path / "release"
-    tv.privatize(tables / "cases.csv", "cases", upper=20, epsilon=1, keep="all", out=release_folder)
+def test_check_a_good_and_a_forged_release(page, served, release_folder, tmp_path):
     page.goto(f"{served.origin}/check")
     page.set_input_files("#folder-pick", release_folder)
     page.get_by_text("✓ This release checks.").wait_for()
@@ -123,17 +117,6 @@ def test_design_compare_and_hover(page, served):
     expect(page.locator("#message")).to_have_text("Four are pinned already: remove one first.")
     page.get_by_role("button", name="Remove 1").click()
     assert page.locator("#pins article").count() == 3
-
-
-def test_read_a_release(page, served, tables, tmp_path):
-    release_folder = tmp_path / "release"
-    tv.privatize(tables / "cases.csv", "cases", upper=20, epsilon=1, keep="all", out=release_folder)
-    page.goto(f"{served.origin}/read")
-    page.set_input_files("#folder-pick", release_folder)
-    page.get_by_text("The released answer 7 fits true answers from").wait_for()
-    page.get_by_label("by region").check()
-    page.get_by_role("button", name="Add up").click()
-    page.locator("#totals tbody tr").nth(3).wait_for()
 
 
 def tab_to(page, locator):
@@ -194,27 +177,6 @@ def test_fifty_megabytes_are_uploaded_and_read(page, served, tmp_path):
     page.get_by_text("900,000 rows").first.wait_for()
     page.get_by_role("button", name="Close this table").click()
     page.wait_for_url("**/publish")
-
-
-def test_nothing_is_kept_in_the_browser_or_said_in_addresses(page, walk, tables):
-    message = []
-    page.on("request", lambda sent: message.append(sent.url))
-    walk.plan(tables / "cases.csv")
-    saved = page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]")
-    assert saved == [[], []]
-    assert page.evaluate("document.cookie") == ""
-    assert page.evaluate("indexedDB.databases().then(found => found.length)") == 0
-    assert not [url for url in message if "cases" in url or "county" in url]
-
-
-def test_it_starts_soon_and_leaves_nothing_behind(tmp_path_factory, served):
-    folder = tmp_path_factory.mktemp("short")
-    started = type(served)(folder)
-    assert list(started.temporary.rglob("run-*"))
-    output = started.stop()
-    assert started.process.returncode == 0
-    assert "Traceback" not in output
-    assert not list(started.temporary.rglob("run-*"))
 
 
 def test_pictures_of_the_documentation(page, served, walk, tmp_path):

@@ -1,9 +1,7 @@
 """Crashes, closed windows and second tabs: nothing is paid twice, lost, shown or left behind."""
 
-import asyncio
 import http.client
 import json
-import os
 import re
 import signal
 import tempfile
@@ -14,11 +12,10 @@ import pytest
 
 import tallyveil as tv
 import tallyveil.studio.workers as workers_module
-from tallyveil.studio.uploads import Uploads, hold_folder, unpack_zip
-from tallyveil.studio.wording import RefusedError
+from tallyveil.studio.uploads import hold_folder
 from tallyveil.studio.workers import LONGEST_TEMPORARY, serve_calls
 
-from .test_hostile import run, zipped
+from .test_uploads import zipped
 
 CHOSEN = {"count": ["cases"], "keep": ["county"], "upper": ["40"], "epsilon": ["1"]}
 
@@ -36,44 +33,6 @@ def test_what_is_released_is_what_the_page_showed(client, place):
     assert len(tv.Ledger(place / "budget.db").history("cases")) == before
 
 
-def test_two_uploads_at_once_share_one_limit(tmp_path):
-    uploads = Uploads(largest=100, most=150, base=tmp_path / "own")
-
-    async def send():
-        for _ in range(10):
-            yield b"x" * 10
-            await asyncio.sleep(0)
-
-    async def both():
-        targets = [uploads.new_folder() / name for name in "ab"]
-        sent = (uploads.receive(send(), target) for target in targets)
-        return await asyncio.gather(*sent, return_exceptions=True)
-
-    ended = run(both())
-    assert sum(isinstance(one, RefusedError) for one in ended) >= 1
-    saved = sum(p.stat().st_size for p in uploads.folder.rglob("*") if p.is_file())
-    assert saved == 150 - uploads.room
-    assert saved <= 150
-    uploads.close()
-
-
-def test_what_is_unpacked_is_counted_and_given_back_once(tmp_path):
-    uploads = Uploads(largest=10_000, most=10_000, base=tmp_path / "own")
-
-    async def send():
-        yield zipped(("zeros.csv", b"0" * 5000))
-
-    place = uploads.new_folder()
-    size = run(uploads.receive(send(), place / "a.zip"))
-    unpack_zip(place / "a.zip", place / "unpacked", uploads.room)
-    uploads.count(place)
-    assert uploads.room == 10_000 - size - 5000
-    uploads.remove(place)
-    uploads.remove(place)
-    assert uploads.room == 10_000
-    uploads.close()
-
-
 def test_a_zip_that_is_refused_is_refused_again(client, studio):
     bad = zipped(("receipt.json", "{}"), ("../evil", "x"))
     key = client.new_bundle({"r.zip": bad})
@@ -87,19 +46,6 @@ def test_a_zip_that_is_refused_is_refused_again(client, studio):
 def test_a_zip_has_the_room_that_is_left(client):
     ended = client.check({"r.zip": zipped(("data.csv", b"0" * (61 << 20)))})
     assert ended["sentence"] == "What the zip holds is too large."
-
-
-def test_a_run_is_not_removed_from_under_a_release_in_the_making(tmp_path):
-    killed = Uploads(base=tmp_path / "own")
-    worker = hold_folder(killed.folder)  # a process that was paid for, and outlives the studio
-    os.close(killed._lock)
-    second = Uploads(base=tmp_path / "own")
-    assert killed.folder.exists()
-    os.close(worker)
-    third = Uploads(base=tmp_path / "own")
-    assert not killed.folder.exists()
-    second.close()
-    third.close()
 
 
 def test_temporary_files_of_a_worker_are_in_the_private_folder(tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ from tallyveil.release.folder import CHECKSUMS
 from tallyveil.studio.choices import check_folder_name, read_field
 from tallyveil.studio.state import Answer, Pages, Studio, post, read_confidence
 from tallyveil.studio.uploads import MOST_FILES, check_inner_name, find_ending
-from tallyveil.studio.wording import LOSSES, SENTENCES, RefusedError
+from tallyveil.studio.wording import RefusedError
 from tallyveil.untrusted import escape_controls
 
 MOST_BUNDLES = 40
@@ -234,7 +234,7 @@ class _Designs(Pages):
     """Mechanisms to explore, and six small experiments to learn from."""
 
     async def show_design(self, request: Request) -> Response:
-        return await self.studio.show(request, "design.html", sentences=SENTENCES, losses=LOSSES)
+        return await self.studio.show(request, "design.html")
 
     def ask(self, task: str) -> Answer:
         """Return what answers a question about a design by a worker's task."""

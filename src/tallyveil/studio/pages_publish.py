@@ -27,7 +27,7 @@ from tallyveil.studio.choices import (
 from tallyveil.studio.guard import RELEASE_POLICY
 from tallyveil.studio.state import Draft, Pages, Studio, post, read_confidence
 from tallyveil.studio.uploads import TABLE_ENDINGS, find_ending
-from tallyveil.studio.wording import LOSSES, PANELS, SENTENCES, RefusedError
+from tallyveil.studio.wording import PANELS, RefusedError
 from tallyveil.studio.workers import Job
 from tallyveil.untrusted import escape_controls, parse_json
 
@@ -50,7 +50,6 @@ MORE = {
 ELSEWHERE = ("epsilon", "method", "epsilons", "loss", "properties", *FORM)
 """Choices that are made on other pages than the form of the second step."""
 
-CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
 GONE = "The release is no longer in its folder."
 
 
@@ -101,7 +100,6 @@ class _Steps(Pages):
             "publish.html",
             tables=await self.studio.run(self.studio.list_tables),
             endings=",".join(TABLE_ENDINGS),
-            form=[CHOICES[name] for name in FORM],
             chosen={},
         )
 
@@ -188,14 +186,8 @@ class _Steps(Pages):
             steps=list(STEPS.items()),
             number=list(STEPS).index(step),
             more=MORE,
-            form=[CHOICES[name] for name in FORM],
-            offered=CHOICES,
             methods=(*PLAIN_METHODS, OWN_MECHANISM),
-            losses=LOSSES,
-            sentences=SENTENCES,
-            confidences=CONFIDENCES,
             job=None if draft.job is None else draft.job.to_dict(),
-            has_ledger=self.studio.ledger is not None,
         )
 
     async def save_choices(self, request: Request, message: dict[str, Any]) -> Any:

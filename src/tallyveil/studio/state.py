@@ -28,9 +28,9 @@ from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
 from tallyveil.release.datapackage import RECEIPT
 from tallyveil.release.folder import CHECKSUMS
-from tallyveil.studio.choices import Place, read_field
+from tallyveil.studio.choices import CHOICES, FORM, Place, read_field
 from tallyveil.studio.uploads import TABLE_ENDINGS, Uploads
-from tallyveil.studio.wording import TITLES, VALUES, RefusedError
+from tallyveil.studio.wording import LOSSES, SENTENCES, TITLES, VALUES, RefusedError
 from tallyveil.studio.workers import EndedError, Job, Jobs, Worker, Workers
 from tallyveil.tables.text import split_packing
 from tallyveil.untrusted import escape_controls, parse_json
@@ -95,7 +95,7 @@ class Draft:
 
     @property
     def is_running(self) -> bool:
-        """Return True while the release is being made."""
+        """Whether the release is being made."""
         return self.job is not None and self.job.state == "running"
 
     def require_idle(self) -> None:
@@ -187,7 +187,10 @@ class Studio:
         self.jobs, self.drafts = Jobs(self.workers), Drafts(self.uploads)
         self.templates = Jinja2Templates(Path(__file__).with_name("templates"))
         self.templates.env.filters |= {"plain": escape_controls}
-        self.templates.env.globals |= {"titles": TITLES, "words": VALUES}
+        self.templates.env.globals |= {
+            **{"titles": TITLES, "words": VALUES, "losses": LOSSES, "sentences": SENTENCES},
+            **{"offered": CHOICES, "form": [CHOICES[name] for name in FORM]},
+        }
         self._threads = ThreadPoolExecutor(64, thread_name_prefix="studio")
 
     async def run(self, work: Callable[..., Any], *arguments: Any) -> Any:

@@ -67,7 +67,6 @@ def serve_calls(connection: Connection, warm: bool, private: Path | None) -> Non
     if warm:
         _find_task("design.warm_up")()
     with suppress(EOFError, OSError, KeyboardInterrupt):
-        connection.send(("ready", None))
         while True:
             task, arguments = connection.recv()
             connection.send(_answer(_find_task(task), arguments, connection))
@@ -146,7 +145,6 @@ class Worker:
         self.process = context.Process(target=serve_calls, args=(other, warm, private))
         self.process.start()
         other.close()
-        self._ready = False
         self.confirmed = False
 
     def call(
@@ -158,9 +156,6 @@ class Worker:
     ) -> Any:
         """Run a task; raises what it refused, or `EndedError` if the process came to its end."""
         try:
-            if not self._ready:
-                self.connection.recv()
-                self._ready = True
             self.connection.send((task, dict(arguments)))
             while True:
                 kind, content = self.connection.recv()
