@@ -248,16 +248,6 @@ def test_no_option_is_ignored(tallyveil, tmp_path, words, message):
     assert message in tallyveil(f"interpret {words}", cwd=tmp_path, check=2).stderr
 
 
-def test_large_totals_are_whole_numbers_with_separators(tallyveil, tmp_path):
-    frame = pd.DataFrame({"area": range(200), "people": [1_354_000 + row for row in range(200)]})
-    options = {"count": "people", "keep": "area", "epsilon": 1, "method": "geometric"}
-    privatize(frame, **options, out=tmp_path / "r")
-    done = tallyveil("interpret", tmp_path / "r", "--out", tmp_path / "read.csv", check=0)
-    total = r"270,8\d\d,\d{3}"
-    text = done.stdout.replace("\n", " ")
-    assert re.search(rf"about {total}, .* interval {total} to {total}\.", text)
-
-
 @pytest.mark.parametrize(
     "words",
     ["", "--method geometric --set method.signed=true", "--upper 5000", "--method geometric"],

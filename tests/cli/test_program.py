@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
@@ -36,13 +37,9 @@ def test_every_command_has_help_with_an_example_and_json(words):
     assert f"tallyveil {' '.join(words)}" in command.epilog, "shows an example"
     options = {option for parameter in command.params for option in parameter.opts}
     assert "--json" in options
-
-
-@pytest.mark.parametrize("words", [(), ("privatize",), ("ledger",), ("ledger", "init")])
-def test_help_is_printed_without_colours_when_piped(tallyveil, words):
-    done = tallyveil(*words, "--help", check=0)
-    assert "Usage" in done.stdout
-    assert "\x1b" not in done.stdout
+    shown = CliRunner().invoke(app, [*words, "--help"]).output
+    assert "Usage" in shown
+    assert "\x1b" not in shown
 
 
 HEADINGS = {
@@ -85,18 +82,15 @@ def test_a_misspelt_option_is_answered_with_the_nearest(tallyveil, cases, words,
     assert done.stderr.count("\n") == 1
 
 
-def test_errors_are_one_paragraph_and_debug_shows_more(tallyveil, cases, tmp_path):
-    words = "privatize --count none --keep all --upper 9 --epsilon 1"
-    short = tallyveil(words, cases, "--out", tmp_path / "x", check=1)
+def test_errors_are_one_paragraph_and_debug_shows_more(tallyveil, cases):
+    words = "privatize --count none --keep all --upper 9 --epsilon 1 --out never"
+    short = tallyveil(words, cases, check=1)
     assert short.stderr.count("\n") == 1
     assert "Traceback" not in short.stderr
     for debug in (f"--debug {words}", f"{words} --debug"):
-        assert "Traceback" in tallyveil(debug, cases, "--out", tmp_path / "x", check=1).stderr
-
-
-@pytest.mark.parametrize("words", ["privatize cases.csv", "nonsense", "privatize --nonsense 1"])
-def test_a_wrong_command_line_is_exit_code_2(tallyveil, words):
-    assert "Traceback" not in tallyveil(words, check=2).stderr
+        assert "Traceback" in tallyveil(debug, cases, check=1).stderr
+    for wrong in ("privatize cases.csv", "nonsense", "privatize --nonsense 1"):
+        assert "Traceback" not in tallyveil(wrong, check=2).stderr
 
 
 def test_version_and_completion(tallyveil):
@@ -147,11 +141,10 @@ def test_inspect_suggests_what_can_be_right(tallyveil, tmp_path, text, shown, no
 
 
 def test_inspect_shows_the_schema_and_no_value(tallyveil, tmp_path):
-    table = tmp_path / "t.csv"
-    table.write_text("place,code,cases,share\nSomewhere,007,4711,0.25\n")
+    table, cells = tmp_path / "t.csv", ("Somewhere", "007", "4711", "0.25")
+    table.write_text(f"place,code,cases,share\n{','.join(cells)}\n")
     done = tallyveil("inspect", table, check=0)
-    for secret in ("Somewhere", "007", "4711", "0.25"):
-        assert secret not in done.stdout
+    assert not [cell for cell in cells if cell in done.stdout]
     assert "from public knowledge" in done.stdout
     schema = json.loads(tallyveil("inspect", table, "--json", check=0).stdout)
     assert schema["rows"] == 1

@@ -71,7 +71,7 @@ FRAMED = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
 FETCHED = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 PEOPLE = {"by": ["area"], "count": [], "categories": "/etc/passwd"}
-NAME = "tallyveil-8123"
+NAME, HOST = "tallyveil-8123", "127.0.0.1:8123"
 HOSTILE = {
     # who asks
     "no cookie": (without_key("GET", "/"), 403),
@@ -91,6 +91,7 @@ HOSTILE = {
     "another host with our port": (get("/", host="evil.example:8123"), 421),
     "our host, another port": (get("/", host="127.0.0.1:9"), 421),
     "an empty host": (get("/", host=""), 421),
+    "two hosts": (lambda c, d: c.request("GET", "/", headers=[("host", HOST)] * 2), 421),
     "a host in capitals with a dot": (get("/", host="127.0.0.1.:8123"), 421),
     "a private address": (get("/", host="192.168.0.1:8123"), 421),
     "another origin": (post("{d}/release", {}, origin=EVIL), 403),

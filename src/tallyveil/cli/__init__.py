@@ -1,4 +1,7 @@
-"""The command line. One module per command; only light imports at the top of each."""
+"""The command line. One module per command; only light imports at the top of each.
+
+Public names are those of the package, `tv`, which fetches their home modules on first use.
+"""
 
 import sys
 
