@@ -216,6 +216,22 @@ def test_structural_zeros_are_certain_and_add_nothing(tallyveil, publish, tmp_pa
     assert facts["total"]["value"] == pytest.approx(tv.estimate_total(out).value)
 
 
+def test_totals_of_groups_are_the_librarys(tallyveil, publish, tmp_path):
+    rows = [f"a{i},{'NS'[i % 2]},{i % 5}" for i in range(100)]
+    out = publish("area,state,cases", rows, "--count cases --upper 9 --epsilon 1")
+    words = ("interpret --by state --out", tmp_path / "totals.csv", out)
+    groups = json.loads(tallyveil(*words, "--json", check=0).stdout)["groups"]
+    expected = tv.estimate_total(out, by="state")
+    assert [group["state"] for group in groups] == list(expected)
+    assert [group["total"] for group in groups] == [round(t.value, 2) for t in expected.values()]
+    written = read_rows((tmp_path / "totals.csv").read_text())
+    assert [float(row["total"]) for row in written] == [group["total"] for group in groups]
+    assert (
+        tallyveil("interpret --by state", out, check=0).stdout
+        == (tmp_path / "totals.csv").read_text()
+    )
+
+
 def test_a_folder_of_levels_says_what_it_is(tallyveil, tmp_path):
     folder = tmp_path / "levels"
     privatize([3, 1, 4, 1], upper=9, epsilons=[2, 1], out=folder)

@@ -107,11 +107,11 @@ def _drop(stream: IO[str]) -> None:
 
 
 def refuse_others(context: typer.Context, allowed: Collection[str], mode: str) -> None:
-    """Refuse options that were given and mean nothing in this mode, by their own spelling."""
+    """Refuse options that mean nothing in this mode, by their own spelling; --json always does."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         was_given = source is not None and source.name == "COMMANDLINE"
-        if was_given and parameter.name not in allowed:
+        if was_given and parameter.name not in (*allowed, "as_json"):
             raise tv.UsageError(f"{spell(parameter)} does not go with {mode}.")
 
 

@@ -55,7 +55,6 @@ TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 LARGE = 1000
 """Numbers from here on are shown as whole ones."""
 
-ALWAYS = ("as_json",)
 USAGE = (
     "Give --mechanism and either --released or a FILE; or the FOLDER of a release; or --query with "
     "--within or --epsilon. See: tallyveil interpret --help"
@@ -125,7 +124,7 @@ def command(
     """
     view = View(confidence, target, as_json)
     if question is not None:
-        for_query = ("question", "within", "epsilon", "confidence", "method", *ALWAYS)
+        for_query = ("question", "within", "epsilon", "confidence", "method")
         refuse_others(context, for_query, "--query")
         _print_accuracy(question, within, epsilon, method, view)
         return
@@ -137,14 +136,14 @@ def command(
     if by or where:
         if folder is None:
             raise tv.UsageError("Totals by group are for the FOLDER of a release: name it.")
-        for_totals = ("file", "column", "by", "where", "target", "large", "confidence", *ALWAYS)
+        for_totals = ("file", "column", "by", "where", "target", "large", "confidence")
         refuse_others(context, for_totals, "totals, --by or --where")
         _print_totals(folder, column, by or (), where or (), view)
         return
     origin = mechanism or folder
     if origin is None or (folder is None and (released is None) == (file is None)):
         raise tv.UsageError(USAGE)
-    for_both = ("file", "column", "mechanism", "prior", "confidence", *ALWAYS)
+    for_both = ("file", "column", "mechanism", "prior", "confidence")
     if released is not None:
         refuse_others(context, (*for_both, "released", "plot"), "--released")
     else:
@@ -290,18 +289,24 @@ def _show_column(
         return [text[places[rows]].tolist() for text in texts]
 
     added = [f"{column}_{word}" for word in ("low", "high", "standard_error")]
-    target = view.target
-    if target is not None:
-        with target.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(released.write(added, cells))
+    data = {**summary, "out": None if view.target is None else str(view.target)}
+    words = f"{summary['rows']} rows with {', '.join(added)}.\n"
+    words += _describe_total(summary["total"], view.confidence)
+    _deliver(released.write(added, cells), data, words, view)
+
+
+def _deliver(table: Iterable[str], data: dict[str, Any], words: str, view: View) -> None:
+    """Write a table to its file, or print it unless JSON was asked for instead."""
+    if view.target is not None:
+        with view.target.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(table)
     if view.as_json:
-        print_json({**summary, "out": None if target is None else str(target)})
-    elif target is None:
-        for text in released.write(added, cells):
+        print_json(data)
+    elif view.target is None:
+        for text in table:
             write_data(text)
     else:
-        out.print(f"Written to {target}: {summary['rows']} rows with {', '.join(added)}.")
-        out.print(_describe_total(summary["total"], view.confidence))
+        out.print(f"Written to {view.target}: {words}")
 
 
 def _describe_total(total: dict[str, Any] | None, confidence: float) -> str:
@@ -343,15 +348,9 @@ def _print_totals(
         }
         for key, total in (totals if by else {(): totals}).items()
     ]
-    if view.as_json:
-        print_json({"confidence": level, "groups": rows})
-        return
-    text = _write_rows([list(rows[0]), *(list(row.values()) for row in rows)], ",")
-    if view.target is None:
-        write_data(text)
-        return
-    view.target.write_text(text, encoding="utf-8", newline="\n")
-    out.print(f"Written to {view.target}: {len(rows)} totals with intervals.")
+    text = _write_rows([rows[0], *(row.values() for row in rows)], ",")
+    data = {"confidence": level, "groups": rows}
+    _deliver([text], data, f"{len(rows)} totals with intervals.", view)
 
 
 def _print_accuracy(
@@ -415,7 +414,7 @@ class Released:
             start += batch.rows
 
 
-def _write_rows(rows: Iterable[Sequence[Any]], delimiter: str) -> str:
+def _write_rows(rows: Iterable[Iterable[Any]], delimiter: str) -> str:
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
     return text.getvalue()

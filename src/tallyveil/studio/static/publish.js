@@ -190,7 +190,7 @@ function stepRelease() {
   }
 
   function finish(result) {
-        $("after").replaceChildren(...[
+    $("after").replaceChildren(...[
       make("p", { class: result.ok ? "good" : "bad" }, result.ok ? "✓ This release checks." : "✗ This release does NOT check."),
       make("p", {}, "Written to ", make("b", {}, result.folder)),
       make("p", { class: "buttons" }, make("a", { class: "button", href: `${base}/zip`, download: "" }, "Download as zip"),
