@@ -72,6 +72,26 @@ FETCHED = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 PEOPLE = {"by": ["area"], "count": [], "categories": "/etc/passwd"}
 NAME, HOST = "tallyveil-8123", "127.0.0.1:8123"
+HOSTS = ("evil.example", "evil.example:8123", "127.0.0.1:9", "", "127.0.0.1.:8123", "10.0.0.1:8123")
+ORIGINS = (EVIL, "null", f"https://{HOST}", "http://127.0.0.1:80", "http://localhost:8123")
+NOWHERE = (
+    *("/nothing", "/publish/" + "0" * 32 + "/table", "/jobs/none/events", "/learn/nothing"),
+    *("/library/..%2f__init__.py", "/library/d3.min.js", "/static/../server.py"),
+    *("/static/%2e%2e/server.py", "/static/%252e%252e/server.py", "/static/..%5cserver.py"),
+    *("/static//etc/passwd", "/static/%00"),
+)
+NO_CHOICES = (
+    *({"out": "/tmp/x"}, {"ledger": "/tmp/x.db"}, {"entropy": "7"}),
+    *({"confidential_report": "/tmp/r"}, {"kind": "x" * 3000}, ["count"], None),
+    *({"count": 7}, {"count": "a"}, {"count": [1]}, {"epsilons": ["1"]}),
+    *({"contributions": True}, {"contributions": 1.5}, {"unbiased": "yes"}),
+)
+NO_TABLES = ("nothing.csv", "../secret.csv", "/etc/passwd", 7, "budget.db")
+NO_DESIGNS = (
+    *({"query": "count", "upper": "many"}, {"query": "count", "upper": 0}),
+    *({"upper": 5, "properties": ["nice"]}, {"upper": 5, "loss": "import os"}),
+    {"upper": 5, "prior": "1,x"},
+)
 HOSTILE = {
     # who asks
     "no cookie": (without_key("GET", "/"), 403),
@@ -87,42 +107,19 @@ HOSTILE = {
     "an empty token": (without_key("GET", "/open?token="), 403),
     "no token": (without_key("GET", "/open"), 403),
     # from where
-    "another host": (get("/", host="evil.example"), 421),
-    "another host with our port": (get("/", host="evil.example:8123"), 421),
-    "our host, another port": (get("/", host="127.0.0.1:9"), 421),
-    "an empty host": (get("/", host=""), 421),
+    **{f"the host {host!r}": (get("/", host=host), 421) for host in HOSTS},
     "two hosts": (lambda c, d: c.request("GET", "/", headers=[("host", HOST)] * 2), 421),
-    "a host in capitals with a dot": (get("/", host="127.0.0.1.:8123"), 421),
-    "a private address": (get("/", host="192.168.0.1:8123"), 421),
-    "another origin": (post("{d}/release", {}, origin=EVIL), 403),
-    "the origin null": (post("{d}/release", {}, origin="null"), 403),
-    "the origin with https": (post("{d}/release", {}, origin="https://127.0.0.1:8123"), 403),
-    "the origin of another port": (post("{d}/release", {}, origin="http://127.0.0.1:80"), 403),
-    "localhost as origin, not as host": (
-        post("{d}/release", {}, origin="http://localhost:8123"),
-        403,
-    ),
+    **{f"the origin {origin}": (post("{d}/release", {}, origin=origin), 403) for origin in ORIGINS},
     "a frame of another site": (get("/", **FRAMED), 403),
     "a fetch of another site": (get("/budget", **FETCHED), 403),
     "a fetch of the same site": (get("/budget", **{**FETCHED, "sec-fetch-site": "same-site"}), 403),
     "a form of another site": (post("{d}/release", {}, **{"sec-fetch-site": "cross-site"}), 403),
     # which address
-    "a page that is not there": (get("/nothing"), 404),
-    "up from static": (get("/static/../server.py"), 404),
-    "up from the library": (get("/library/..%2f__init__.py"), 404),
-    "another file of the library": (get("/library/d3.min.js"), 404),
+    **{f"the address {path}": (get(path), 404) for path in NOWHERE},
     "the library, unasked": (without_key("GET", "/library/d3.js"), 403),
     "a job to cancel that is not there": (post("/jobs/none/cancel", {}), 404),
     "stages watched from elsewhere": (get("/questions/x/events", **FETCHED), 403),
-    "up from static, escaped": (get("/static/%2e%2e/server.py"), 404),
-    "up from static, twice escaped": (get("/static/%252e%252e/server.py"), 404),
-    "up from static, backwards": (get("/static/..%5cserver.py"), 404),
-    "an absolute path": (get("/static//etc/passwd"), 404),
-    "a zero byte": (get("/static/%00"), 404),
-    "a draft that is not there": (get("/publish/" + "0" * 32 + "/table"), 404),
     "a step that is not there": (get("{d}/fifth"), 404),
-    "a job that is not there": (get("/jobs/none/events"), 404),
-    "a lesson that is not there": (get("/learn/nothing"), 404),
     "an address that is too long": (get("/" + "a" * 400), 414),
     "a query that is too long": (get("/?" + "a" * 400), 414),
     "a method that is not offered": (lambda c, d: c.request("DELETE", "/publish"), 405),
@@ -137,20 +134,7 @@ HOSTILE = {
     "deep JSON": (post("{d}/choices", "[" * 5000 + "]" * 5000), 400),
     "not UTF-8": (post("{d}/choices", b'{"a": "\xff"}'), 400),
     "a long message": (post("{d}/choices", '{"a": "' + "x" * (2 << 20) + '"}'), 413),
-    "an option that is ours": (post("{d}/choices", {"choices": {"out": "/tmp/x"}}), 400),
-    "a ledger of one's own": (post("{d}/choices", {"choices": {"ledger": "/tmp/x.db"}}), 400),
-    "entropy": (post("{d}/choices", {"choices": {"entropy": "7"}}), 400),
-    "a report": (post("{d}/choices", {"choices": {"confidential_report": "/tmp/r"}}), 400),
-    "a number for a list": (post("{d}/choices", {"choices": {"count": 7}}), 400),
-    "a yes for a number": (post("{d}/choices", {"choices": {"contributions": True}}), 400),
-    "a fraction of a number": (post("{d}/choices", {"choices": {"contributions": 1.5}}), 400),
-    "a word for a list": (post("{d}/choices", {"choices": {"count": "a"}}), 400),
-    "a list for words": (post("{d}/choices", {"choices": {"epsilons": ["1"]}}), 400),
-    "a list of numbers": (post("{d}/choices", {"choices": {"count": [1]}}), 400),
-    "a word for a yes": (post("{d}/choices", {"choices": {"unbiased": "yes"}}), 400),
-    "a long word": (post("{d}/choices", {"choices": {"kind": "x" * 3000}}), 400),
-    "a list of choices": (post("{d}/choices", {"choices": ["count"]}), 400),
-    "no choices": (post("{d}/choices", {"choices": None}), 400),
+    **{f"the choices {c}"[:60]: (post("{d}/choices", {"choices": c}), 400) for c in NO_CHOICES},
     "a confidence above 1": (post("{d}/preview", {"confidence": 2}), 400),
     "a distance in words": (post("{d}/epsilon", {"within": "near"}), 400),
     "a negative distance": (post("{d}/epsilon", {"within": -3}), 422),
@@ -174,11 +158,7 @@ HOSTILE = {
     "a release with an old key": (post("{d}/release", {"request": "old", "out": "x"}), 409),
     "a zip before the release": (get("{d}/zip"), 404),
     "a page before the release": (get("{d}/page"), 404),
-    "a table of no name": (post("/tables/folder", {"name": "nothing.csv"}), 404),
-    "a table outside the folder": (post("/tables/folder", {"name": "../secret.csv"}), 404),
-    "a table by its whole path": (post("/tables/folder", {"name": "/etc/passwd"}), 404),
-    "a table that is a number": (post("/tables/folder", {"name": 7}), 404),
-    "the ledger as a table": (post("/tables/folder", {"name": "budget.db"}), 404),
+    **{f"the table {name}": (post("/tables/folder", {"name": name}), 404) for name in NO_TABLES},
     "a second ledger": (post("/ledger/create", {"name": "more"}), 409),
     "a dataset twice": (post("/ledger/open", {"dataset": "cases", "epsilon": "1"}), 422),
     "a dataset of no budget": (post("/ledger/open", {"dataset": "n", "epsilon": "-1"}), 422),
@@ -198,12 +178,8 @@ HOSTILE = {
     # mechanisms
     "a question of its own": (post("/design/solve", {"query": "__class__"}), 400),
     "a giant question": (post("/design/solve", {"query": "count", "upper": 10**6}), 422),
-    "a count of words": (post("/design/solve", {"query": "count", "upper": "many"}), 422),
-    "no range": (post("/design/solve", {"query": "count", "upper": 0}), 422),
-    "a property that is none": (post("/design/solve", {"upper": 5, "properties": ["nice"]}), 422),
+    **{f"the design {design}": (post("/design/solve", design), 422) for design in NO_DESIGNS},
     "properties as a word": (post("/design/solve", {"upper": 5, "properties": "fair"}), 400),
-    "a loss that is none": (post("/design/solve", {"upper": 5, "loss": "import os"}), 422),
-    "a prior that is none": (post("/design/solve", {"upper": 5, "prior": "1,x"}), 422),
     "sliders in words": (post("/learn/epsilon/answer", {"epsilon": 1, "at": "x"}), 400),
 }  # fmt: skip
 
