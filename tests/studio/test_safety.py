@@ -1,13 +1,12 @@
 """Crashes, closed windows and second tabs: nothing is paid twice, lost, shown or left behind."""
 
-import http.client
-import json
 import re
 import signal
 import tempfile
 import time
-from contextlib import closing
+from contextlib import contextmanager
 
+import httpx2
 import pytest
 
 import tallyveil as tv
@@ -67,35 +66,22 @@ def test_temporary_files_of_a_worker_are_in_the_private_folder(tmp_path, monkeyp
         hold_folder(tmp_path, alone=True)
 
 
-class Line:
+@contextmanager
+def let_in(server):
     """Somebody who was let in, without a browser."""
-
-    def __init__(self, server):
-        self.server = server
-        answer, _ = self._send("GET", server.address.removeprefix(server.origin), None, {})
-        self.cookie = answer.getheader("set-cookie").partition(";")[0]
-
-    def _send(self, *message):
-        line = http.client.HTTPConnection(self.server.origin.removeprefix("http://"), timeout=300)
-        with closing(line):
-            line.request(*message)
-            answer = line.getresponse()
-            return answer, answer.read().decode()
-
-    def send(self, method, path, body=b"{}", name=None):
-        headers = {"cookie": self.cookie, "origin": self.server.origin}
-        headers |= {"x-name": name} if name else {"content-type": "application/json"}
-        return self._send(method, path, body, headers)[1]
-
-    def post(self, path, message):
-        return json.loads(self.send("POST", path, json.dumps(message)))
+    origin = server.origin
+    with httpx2.Client(base_url=origin, headers={"origin": origin}, timeout=300) as line:
+        line.get(server.address)
+        yield line
 
 
 def test_a_closed_window_leaves_no_table_behind(served, tmp_path):
     """Its folder of temporary files has a long name, which a socket's name cannot have."""
     started = type(served)(tmp_path)
     assert len(str(started.temporary)) > LONGEST_TEMPORARY
-    Line(started).send("PUT", "/tables", b"area,cases\nA,1\nB,2\n", "t.csv")
+    table = b"area,cases\nA,1\nB,2\n"
+    with let_in(started) as line:
+        line.put("/tables", content=table, headers={"x-name": "t.csv"})
     assert list(started.temporary.rglob("table.csv"))
     started.process.send_signal(signal.SIGHUP)
     started.process.communicate(timeout=120)
@@ -106,29 +92,27 @@ def test_a_killed_studio_finishes_what_was_paid_for(served, tmp_path):
     book = tv.Ledger.create(tmp_path / "budget.db")
     book.open("cases", 3)
     started = type(served)(tmp_path, tmp_path / "budget.db")
-    line = Line(started)
     rows = "".join(f"a{i},{i % 9}\n" for i in range(60_000))
-    opened = json.loads(line.send("PUT", "/tables", f"county,cases\n{rows}".encode(), "t.csv"))
-    base = opened["next"].removesuffix("/table")
-    line.post(f"{base}/choices", {"choices": CHOSEN})
-    keys = dict(re.findall(r'data-(request|plan)="([^"]+)"', line.send("GET", f"{base}/release")))
-    line.post(f"{base}/release", {**keys, "out": "made", "dataset": "cases"})
-    wait_for(lambda: book.history("cases"))
+    table = f"county,cases\n{rows}".encode()
+    with let_in(started) as line:
+        opened = line.put("/tables", content=table, headers={"x-name": "t.csv"}).json()
+        base = opened["next"].removesuffix("/table")
+        line.post(f"{base}/choices", json={"choices": CHOSEN})
+        keys = dict(re.findall(r'data-(request|plan)="([^"]+)"', line.get(f"{base}/release").text))
+        line.post(f"{base}/release", json={**keys, "out": "made", "dataset": "cases"})
+        wait_for(lambda: book.history("cases"))
     started.process.kill()
     started.process.communicate()
     wait_for((tmp_path / "made" / "receipt.json").exists)
     assert all(finding.ok for finding in tv.check_package(tmp_path / "made"))
     assert len(book.history("cases")) == 1
-    left = lambda: list(started.temporary.rglob("table.csv"))  # noqa: E731
-    assert left()
-    wait_for(lambda: not left_by(started) or not left())
-    assert not left()
+    assert list(started.temporary.rglob("table.csv"))
 
+    def is_removed_by_another_start():
+        type(started)(started.folder).stop()
+        return not list(started.temporary.rglob("table.csv"))
 
-def left_by(started):
-    """Starting and stopping the studio again: what the killed one left is then removed."""
-    type(started)(started.folder).stop()
-    return list(started.temporary.rglob("table.csv"))
+    wait_for(is_removed_by_another_start)
 
 
 def wait_for(happens, seconds=300):
