@@ -1,4 +1,4 @@
-"""What every command shares: the consoles, JSON output, progress, errors in one paragraph.
+"""Parts that commands share: consoles, JSON output, progress, errors in one paragraph.
 
 Exit codes: 0 done; 1 the answer is no (a check or verification failed, a budget is spent,
 the input was refused); 2 the command line itself was wrong; 130 interrupted; 143 terminated.

@@ -164,7 +164,7 @@ def command(
 
 @dataclass(frozen=True)
 class View:
-    """How answers are shown: the level of intervals, a file for them, JSON or text."""
+    """A view of answers: the level of intervals, a file for them, JSON or text."""
 
     confidence: float
     target: Path | None
@@ -422,7 +422,7 @@ def _write_rows(rows: Iterable[Iterable[Any]], delimiter: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """What released the answers, and the release they are from if there is one.
+    """The mechanism behind answers, and the release they are from if there is one.
 
     `table` is the data file of the release, `column` the name of the answers, and `free` marks
     the rows that are not structural zeros, if there are any.

@@ -66,7 +66,7 @@ class Choice(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the pages call it."""
+        """The title on the pages."""
         return TITLES[self.name]
 
 
@@ -106,7 +106,7 @@ NOT_LISTED = ("out", "ledger", "dataset", "output.confidential_report")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a table is, a private folder, where the release goes, and who pays.
+    """Places of a table, of private files and of the release, and the account that pays.
 
     `mechanism` is the file of a mechanism of the publisher's own; `report` is where the comparison
     with the truth goes, if there is one.

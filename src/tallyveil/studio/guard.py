@@ -1,4 +1,4 @@
-"""Who may talk to the studio: one browser on this machine, and only from the studio's own pages.
+"""Guard of the studio: it serves one browser on this machine, and only its own pages.
 
 The printed address holds a token that works once and becomes a cookie. Every request must name
 this server as its host, so that no other name can be made to point here, and every request that

@@ -237,7 +237,7 @@ class _Designs(Pages):
         return await self.studio.show(request, "design.html")
 
     def ask(self, task: str) -> Answer:
-        """Return what answers a question about a design by a worker's task."""
+        """Return a function that answers a question about a design by a worker's task."""
 
         async def answer(request: Request, message: dict[str, Any]) -> Any:
             return await self.studio.ask(request, task, message=message)

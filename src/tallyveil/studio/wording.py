@@ -1,4 +1,4 @@
-"""What the pages call the options of a release, and how an error reaches a browser.
+"""Words of the pages: titles of options, sentences for properties and for errors.
 
 An error is one plain sentence, and never holds a confidential value.
 """
@@ -70,7 +70,7 @@ TITLES = {
     "signed": "Allow negative counts",
     "license": "Licence",
 }
-"""What the pages call them."""
+"""The titles of these options."""
 
 VALUES = {
     "add_remove": "one person is added or removed",
@@ -79,7 +79,7 @@ VALUES = {
     "one_row": "all in one row",
     "distinct_rows": "each in another row",
 }
-"""What the pages call values of options."""
+"""Words for values of options."""
 
 SENTENCES = {
     "row_honest": "A released answer is likeliest when it is the truth.",

@@ -16,10 +16,11 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.evaluate import audit_mechanism, wasserstein
 from tallyveil.exact import exact_epsilon
-from tallyveil.loss import Loss, parse_loss
+from tallyveil.loss import parse_loss
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
-from tallyveil.optimize.design import Design, design
+from tallyveil.optimize.design import Design, design, design_with
+from tallyveil.optimize.problem import DesignOptions
 from tallyveil.prior import Prior
 from tallyveil.properties import PROPERTIES, check_names
 from tallyveil.query import GRID_ARGUMENTS, Query
@@ -33,32 +34,23 @@ from tallyveil.studio.work_check import describe_matrix
 from tallyveil.studio.workers import Say
 
 MOST_ANSWERS = 301
+SEARCHING = "searching for the best mechanism"
 Message = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a page asks for, checked."""
+    """A question of a page, checked."""
 
     query: Query
     epsilon: str
-    loss: Loss
-    prior: Prior
-    worst_case: bool
-    properties: tuple[str, ...]
+    options: DesignOptions
 
-    def design(self, say: Say, stage: str = "searching for the best mechanism") -> Design:
+    def design(self, say: Say, stage: str = SEARCHING, **changes: Any) -> Design:
         """Search for the best mechanism, and say how far the search is."""
         say(stage)
-        return design(
-            self.query,
-            self.epsilon,
-            self.loss,
-            prior=self.prior,
-            worst_case=self.worst_case,
-            properties=self.properties,
-            progress=lambda step, _: say(f"{stage}, step {step}"),
-        )
+        changes["progress"] = lambda step, _: say(f"{stage}, step {step}")
+        return design_with(self.query, self.epsilon, replace(self.options, **changes))
 
 
 def warm_up() -> None:
@@ -69,7 +61,7 @@ def warm_up() -> None:
 def solve(say: Say, *, message: Message) -> dict[str, Any]:
     """Design a mechanism and describe it for the page."""
     question = _read(message)
-    result = question.design(say)
+    result, options = question.design(say), question.options
     mechanism = result.mechanism
     say("describing the mechanism")
     return {
@@ -77,9 +69,9 @@ def solve(say: Say, *, message: Message) -> dict[str, Any]:
         "lower_bound": result.lower_bound,
         "gap": result.gap,
         "reason": result.reason,
-        "expected": mechanism.expected_loss(question.loss, question.prior),
-        "worst_loss": mechanism.worst_loss(question.loss),
-        "truth": 1 - mechanism.error_probability(question.prior),
+        "expected": mechanism.expected_loss(options.loss, options.prior),
+        "worst_loss": mechanism.worst_loss(options.loss),
+        "truth": 1 - mechanism.error_probability(options.prior),
         "bias": mechanism.bias().tolist(),
         "rmse": mechanism.rmse().tolist(),
         "python": _write_python(question),
@@ -89,13 +81,13 @@ def solve(say: Say, *, message: Message) -> dict[str, Any]:
 
 def find_prices(say: Say, *, message: Message) -> list[dict[str, Any]]:
     """Find the loss with each property alone, next to the loss without any."""
-    question = replace(_read(message), properties=())
-    free = question.design(say).objective
+    question = _read(message)
+    free = question.design(say, properties=()).objective
     lines = [{"property": "", "loss": free, "price": 0.0, "refused": ""}]
     for number, name in enumerate(PROPERTIES, 1):
         stage = f"{number} of {len(PROPERTIES)}: {name.replace('_', ' ')}"
         try:
-            loss = replace(question, properties=(name,)).design(say, stage).objective
+            loss = question.design(say, stage, properties=(name,)).objective
             price = loss / free - 1 if free > 0 else 0.0
             lines.append({"property": name, "loss": loss, "price": price, "refused": ""})
         except InfeasibleError as problem:
@@ -120,14 +112,14 @@ def _read(message: Message) -> Question:
     width = numbers["upper"] - numbers.get("lower", 0)
     if not 0 < width * numbers.get("records", 1) < MOST_ANSWERS:
         raise RefusedError(422, f"Here a question has up to {MOST_ANSWERS - 1} possible answers.")
-    return Question(
-        Query.from_dict({"kind": kind, **numbers}),
-        read_field(message, "epsilon", str, "1"),
-        parse_loss(read_field(message, "loss", str, "absolute")),
-        _read_prior(read_field(message, "prior", str, "uniform")),
-        message.get("worst_case") is True,
-        check_names(read_field(message, "properties", list[str], [])),
+    options = DesignOptions(
+        loss=parse_loss(read_field(message, "loss", str, "absolute")),
+        prior=_read_prior(read_field(message, "prior", str, "uniform")),
+        worst_case=message.get("worst_case") is True,
+        properties=check_names(read_field(message, "properties", list[str], [])),
     )
+    query = Query.from_dict({"kind": kind, **numbers})
+    return Question(query, read_field(message, "epsilon", str, "1"), options)
 
 
 def _read_whole(message: Message, name: str) -> int:
@@ -152,10 +144,11 @@ def _read_prior(text: str) -> Prior:
 
 def _write_python(question: Question) -> str:
     """Write the same design in Python."""
-    words = [f"tv.{question.query!r}", repr(question.epsilon), f"loss={question.loss!r}"]
-    words += [f"prior={question.prior!r}"] if question.prior is not None else []
-    words += ["worst_case=True"] if question.worst_case else []
-    words += [f"properties={list(question.properties)!r}"] if question.properties else []
+    options = question.options
+    words = [f"tv.{question.query!r}", repr(question.epsilon), f"loss={options.loss!r}"]
+    words += [f"prior={options.prior!r}"] if options.prior is not None else []
+    words += ["worst_case=True"] if options.worst_case else []
+    words += [f"properties={list(options.properties)!r}"] if options.properties else []
     arguments = "".join(f"    {word},\n" for word in words)
     return (
         f"import tallyveil as tv\n\nd = tv.design(\n{arguments})\nprint(d)\n"
