@@ -23,6 +23,7 @@ from tallyveil.cli.common import (
     refuse_others,
     write_data,
 )
+from tallyveil.cli.design import parse_prior, parse_query
 
 if TYPE_CHECKING:
     from tallyveil.arrays import Floats, Integers, Mask
@@ -190,8 +191,6 @@ def _print_answer(
 
 def _read_prior(text: str | None) -> Prior:
     """Read the prior named on the command line; None for confidence sets without one."""
-    from tallyveil.cli.design import parse_prior
-
     if text == "none":
         return None
     return "uniform" if text == "uniform" else parse_prior(text)
@@ -356,7 +355,6 @@ def _print_totals(
 def _print_accuracy(
     question: str, within: float | None, epsilon: str | None, method: str, view: View
 ) -> None:
-    from tallyveil.cli.design import parse_query
     from tallyveil.exact import exact_rational
 
     query, confidence = parse_query(question), view.confidence

@@ -14,6 +14,7 @@ import typer
 
 import tallyveil as tv
 from tallyveil.cli.common import NO_LEDGER, example, note, one_line, out, print_json, progress
+from tallyveil.cli.dry_run import show_plan
 from tallyveil.cli.options import make_options, spell_message, takes_flags
 
 if TYPE_CHECKING:
@@ -139,8 +140,6 @@ def _release(
 ) -> None:
     """Release a table, or only plan it, and show what was promised, spent and written."""
     if dry_run:
-        from tallyveil.cli.dry_run import show_plan
-
         show_plan(source, options, as_json=as_json)
         return
     if options.dry_run.rows is not None or options.dry_run.like is not None:

@@ -51,6 +51,10 @@ ELSEWHERE = ("epsilon", "method", "epsilons", "loss", "properties", *FORM)
 """Choices that are made on other pages than the form of the second step."""
 
 GONE = "The release is no longer in its folder."
+CHANGED = (
+    "The plan was changed after this page was opened, perhaps in another tab: reload it and read "
+    "the plan again."
+)
 
 
 def publish_routes(studio: Studio) -> list[Route]:
@@ -211,9 +215,7 @@ class _Steps(Pages):
         return draft
 
     async def preview(self, request: Request, message: dict[str, Any]) -> Any:
-        draft = self._save(request, message)
-        plan = draft.plan
-        return {**await self._plan(request, draft, message), "plan": plan}
+        return await self._plan(request, self._save(request, message), message)
 
     async def find_epsilon(self, request: Request, message: dict[str, Any]) -> Any:
         draft = self._save(request, message)
@@ -233,7 +235,7 @@ class _Steps(Pages):
         cost = Fraction(facts.pop("cost"))
         if draft.plan == plan:  # not changed in another tab meanwhile
             draft.cost = cost
-        return {**facts, "leaves": await self._leaves(draft)}
+        return {**facts, "plan": plan, "leaves": await self._leaves(draft)}
 
     async def _leaves(self, draft: Draft) -> dict[str, str]:
         """Say what the plan would leave of every budget."""
@@ -258,11 +260,7 @@ class _Steps(Pages):
         if message.get("request") != draft.request:
             raise RefusedError(409, "This page is out of date: open the release step again.")
         if message.get("plan") != draft.plan:
-            raise RefusedError(
-                409,
-                "The plan was changed after this page was opened, perhaps in another tab: reload "
-                "it and read the plan again.",
-            )
+            raise RefusedError(409, CHANGED)
         if self.studio.ledger is not None and draft.dataset is None:
             raise RefusedError(422, "Choose the dataset that pays: a ledger is open.")
         out = check_folder_name(message.get("out"))
