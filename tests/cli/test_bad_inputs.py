@@ -144,6 +144,7 @@ WORDS = {
     "property on geometric": ("--method geometric --set method.properties=fair", 2, "has no key"),
     "property unknown": ("--method design --set method.properties=fairest", 2, "Known"),
     "epsilon and within": ("--within 3", 2, "--within and --epsilon exclude"),
+    "within and preserve": ("--epsilon --within 3 --method preserve", 2, "only with 'auto', 'geo"),
     "confidence 95": ("--epsilon --within 3 --set budget.confidence=95", 2, "confidence"),
     "keep unknown": ("--keep nope", 1, "No column named 'nope'"),
     "two epsilons": ("--epsilon 1 --epsilon 2", 2, "one value, or one for each"),

@@ -4,7 +4,6 @@ import csv
 import json
 import re
 import stat
-from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -98,94 +97,24 @@ def test_a_refused_debit_leaves_nothing_behind(tallyveil, cases, tmp_path, ledge
     assert len(history()) == 1
 
 
-def test_within_replaces_epsilon(tallyveil, cases, tmp_path):
-    words = f"{COUNT} --keep all --within 3 --set budget.confidence=0.9"
-    out = tmp_path / "release"
-    tallyveil(words, cases, "--out", out, check=0)
-    (column,) = receipt(out)["columns"]
-    assert 0.5 < Fraction(column["epsilon"]) < 1
-    assert "wanted accuracy" in column["why"]
-    both = tallyveil(f"{words} --epsilon 1 --out x", cases, check=2)
-    assert "--within and --epsilon exclude each other" in both.stderr
-    preserve = tallyveil(f"{words} --method preserve --out x", cases, check=2)
-    assert "only with 'auto', 'geometric' and 'fair'" in preserve.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "cost"),
-    [
-        ("--set unit.neighbours=replace_one", 2),
-        ("--contributions 3", 3),
-        ("--set unit.neighbours=replace_one --contributions 3", 6),
-        ("--method geometric", 1),
-        ("--method preserve", 1),
-    ],
-)
-def test_the_cost_is_stated_and_debited(tallyveil, cases, tmp_path, options, cost):
-    ledger, out = tmp_path / "budget.db", tmp_path / "release"
-    book = Ledger.create(ledger)
+def test_the_whole_cost_is_stated_and_debited(tallyveil, cases, tmp_path):
+    """Other options are in `tests/release/test_two_doors.py`."""
+    book, out = Ledger.create(tmp_path / "budget.db"), tmp_path / "release"
     book.open("d", 6)
-    paid = ("--ledger", ledger, "--dataset", "d", "--out", out)
-    tallyveil(f"{BASE} {options}", cases, *paid, check=0)
-    assert book.account("d").spent_epsilon == cost
-    assert receipt(out)["statement"]["epsilon"] == cost
+    paid = ("--ledger", tmp_path / "budget.db", "--dataset", "d", "--out", out)
+    tallyveil(f"{BASE} --set unit.neighbours=replace_one --contributions 3", cases, *paid, check=0)
+    assert book.account("d").spent_epsilon == receipt(out)["statement"]["epsilon"] == 6
     names = [stage["name"] for stage in receipt(out)["columns"][0]["stages"]]
-    both = ["cases: distribution", "cases: counts"]
-    assert names == (both if "geometric" not in options else both[1:])
+    assert names == ["cases: distribution", "cases: counts"]
     checked(out)
 
 
-DESIGN = "--set method.loss=beyond:1 --set method.properties=column_monotone"
-
-
-@pytest.mark.parametrize(
-    ("method", "options"),
-    [
-        ("fair", "--method fair"),
-        ("design", f"--method design {DESIGN}"),
-        ("file", "--method m.json"),
-    ],
-)
-def test_other_methods(tallyveil, cases, tmp_path, method, options):
+def test_a_mechanism_of_ones_own_is_drawn_from(tallyveil, cases, tmp_path):
     tv.certify(tv.geometric(tv.Query.count(9), "1/2")).save(tmp_path / "m.json")
     out = tmp_path / "release"
-    tallyveil(f"{BASE} {options}", cases, "--out", out, cwd=tmp_path, check=0)
-    checked(out)
+    tallyveil(f"{BASE} --method m.json", cases, "--out", out, cwd=tmp_path, check=0)
     (column,) = receipt(out)["columns"]
-    assert column["method"]["name"] == method
-    assert column["epsilon"] == ("1/2" if method == "file" else "1")
-    if method == "design":
-        assert "column_monotone" in column["properties"]
-        assert column["method"]["loss"] == "beyond:1"
-
-
-def test_several_columns_have_budgets_of_their_own(tallyveil, tmp_path):
-    table = tmp_path / "t.csv"
-    table.write_text("id,a,b,c\n" + "".join(f"{i},{i % 4},{i % 9},{i % 3}\n" for i in range(80)))
-    out = tmp_path / "release"
-    names = "privatize --count a --count b --keep id --upper 3 --upper 8"
-    done = tallyveil(f"{names} --epsilon 0.5 --epsilon 0.25", table, "--out", out, check=0)
-    assert "Not released  c\n" in done.stdout
-    facts = receipt(out)
-    assert facts["statement"]["epsilon_exact"] == "3/4"
-    assert [column["epsilon"] for column in facts["columns"]] == ["1/2", "1/4"]
-    assert facts["table"]["columns"] == ["id", "a", "b"]
-    assert {"mechanism.json", "mechanism-2.json"} <= {path.name for path in out.iterdir()}
-    checked(out)
-
-
-def test_microdata_are_counted_into_the_public_list(tallyveil, tmp_path):
-    people = tmp_path / "people.csv"
-    lines = [f"{('n', 's')[i % 2]},{i % 90}" for i in range(400)]
-    people.write_text("region,age\n" + "\n".join(lines) + "\n")
-    out = tmp_path / "release"
-    words = ("--by", "region", "--where", "age >= 18", "--upper", "400", "--epsilon", "5")
-    tallyveil("privatize", people, *words, "--categories", "s,n,nobody", "--out", out, check=0)
-    table = rows(out / "data.csv")
-    assert table[0] == ["region", "count"]
-    assert [row[0] for row in table[1:]] == ["s", "n", "nobody"]
-    assert abs(int(table[1][1]) - 160) < 20
-    assert int(table[3][1]) < 20
+    assert (column["method"]["name"], column["epsilon"]) == ("file", "1/2")
     checked(out)
 
 
