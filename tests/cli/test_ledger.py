@@ -35,7 +35,7 @@ def test_a_plan_asks_for_one_kind_of_amount(tallyveil, tmp_path):
     tallyveil("ledger", "plan", *book, "--epsilons", "0.1x12,0.5", check=0)
     shown = tallyveil("ledger", "show", "--ledger", tmp_path / "budget.db", check=0).stdout
     assert "exact" in shown
-    assert "a plan of 13 places, of which 0 are taken. Free: 12 of epsilon 0.1, 1 of eps" in shown
+    assert "a plan of 13 places, 0 of them taken. Free: 12 of epsilon 0.1, 1 of eps" in shown
 
 
 def test_free_places_and_found_debits_are_said(tallyveil, cases, tmp_path):
@@ -48,7 +48,7 @@ def test_free_places_and_found_debits_are_said(tallyveil, cases, tmp_path):
     options = {"count": "cases", "keep": ["county", "fips", "rate"], "method": "geometric"}
     tv.privatize(cases, **options, epsilon="0.05", upper=9, out=folder, **paid)
     shown = tallyveil("ledger", "show", *place, check=0).stdout
-    assert "of which 1 are taken. Free: 2 of epsilon 0.1, 1 of epsilon 0.5." in shown
+    assert "1 of them taken. Free: 2 of epsilon 0.1, 1 of epsilon 0.5." in shown
     (account,) = json.loads(tallyveil("ledger", "show", *place, "--json", check=0).stdout)
     assert (account["planned_places"], account["free_places"]) == (4, ["1/10", "1/10", "1/2"])
     verify = ("ledger", "verify", *place, "--release", folder)

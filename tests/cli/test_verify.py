@@ -59,7 +59,7 @@ def test_an_infinite_epsilon_fails_and_names_the_cell(tmp_path):
     done = run(path)
     assert done.exit_code == 1
     assert "NOT PRIVATE" in done.output
-    assert "a zero stands beside a positive" in done.output
+    assert "a zero next to a positive probability" in done.output
     assert "true 0 has 1, true 1 has 0" in done.output
 
 

@@ -28,7 +28,7 @@ CEILINGS = {
     "budget": (0, 0),
     "certified": (8, 11),
     "check": (5, 0),
-    "cli": (4, 0),
+    "cli": (0, 0),
     "docs": (0, 0),
     "estimate": (0, 0),
     "mechanisms": (0, 0),

@@ -371,7 +371,7 @@ def _print_accuracy(
         chance = tv.chance_within(query, shown, reach, method)
     text = (
         f"Epsilon {shown} releases within {reach:g} of the truth with probability "
-        f"{chance:.6f} or more, whatever the truth is{end}"
+        f"{chance:.6f} or more, for every true answer{end}"
     )
     data = {"epsilon": amount, "within": reach, "confidence": confidence, "probability": chance}
     answer({**data, "mechanism": method}, text, as_json=view.as_json)

@@ -170,7 +170,7 @@ def _describe_places(account: Any) -> str:
         f"{many:,} of epsilon {shown_rational(epsilon)}" for epsilon, many in counted
     )
     return (
-        f"{name} has a plan of {account.planned:,} places, of which {taken:,} are taken. Free: "
+        f"{name} has a plan of {account.planned:,} places, {taken:,} of them taken. Free: "
         f"{listed or 'none'}. Every stage of a release takes one; 'remaining' is the largest."
     )
 

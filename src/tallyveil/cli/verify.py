@@ -104,7 +104,7 @@ def _show(file: Path, summary: dict[str, Any]) -> None:
     out.print(word, style=style)
     realised = None if achieved is None else f"{achieved:.12g}"
     if summary["kind"] == "audited" and achieved is None:
-        realised = "infinite: a zero stands beside a positive"
+        realised = "infinite: a zero next to a positive probability"
     needed = summary.get("needed_delta")
     rows = {
         "claimed epsilon": summary["epsilon"],
