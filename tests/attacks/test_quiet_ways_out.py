@@ -106,6 +106,6 @@ def write_long(path, kind, rows=20_000_000):
 def test_twenty_million_rows_take_little_memory(kind, tmp_path):
     path = tmp_path / ("t.parquet" if kind == "parquet" else "t.csv")
     write_long(path, kind)
-    words = "--count cases --keep place --upper 9 --epsilon 1 --out".split()
+    words = ["--count", "cases", "--keep", "place", "--upper", "9", "--epsilon", "1", "--out"]
     code, _, megabytes, shown = hostile.run_measured("privatize", path, *words, tmp_path / "r")
     assert (code, megabytes <= 512) == (0, True), (megabytes, shown)

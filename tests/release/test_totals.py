@@ -305,19 +305,6 @@ def test_groups_that_cut_through_measured_ones_need_the_rows_draws() -> None:
     assert some.groups == 48
 
 
-def test_rows_draws_beside_a_hierarchy_are_checked(tmp_path: Path) -> None:
-    keys = {"hierarchy": "state,county", "unbiased": True, "structural_zeros": "county = c3"}
-    table = make_table()
-    table.loc[table["county"] == "c3", "cases"] = 0
-    release = privatize(table, **OPTIONS, **keys, out=tmp_path / "r")
-    assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
-    assert not release.table.loc[table["county"] == "c3", "cases_unbiased"].any()
-    epsilon = next(s for s in release.receipt.columns[0].stages if s.kind == "counts").epsilon
-    a = np.exp(-float(epsilon))
-    stated = release.receipt.columns[0].unbiased.variance
-    assert stated == pytest.approx(2 * a / (1 - a) ** 2, rel=1e-9)
-
-
 @pytest.mark.parametrize("content", [b"abc", b"nan", b"1_000.000", b"\xff\xfe", "short", "empty"])
 def test_a_broken_file_of_sums_is_an_error_in_words(tmp_path: Path, content: bytes | str) -> None:
     release = privatize(make_table(), **OPTIONS, hierarchy="state", out=tmp_path / "r")

@@ -94,12 +94,3 @@ def test_what_cannot_have_one_is_refused_before_anything_is_spent():
         privatize([1, 2, 3], upper=9, epsilon=1, unbiased=True)
     with pytest.raises(UsageError, match="already"):
         publish(table().rename(columns={"area": "cases_unbiased"}))
-
-
-@pytest.mark.parametrize("method", ["geometric", "preserve"])
-def test_structural_zeros_stay_zero_in_it(method, tmp_path):
-    frame = table()
-    frame.loc[frame.state == "a", "cases"] = 0
-    rel = publish(frame, method=method, structural_zeros="state == a", out=tmp_path / "r")
-    assert not rel.table.cases_unbiased[rel.table.state == "a"].any()
-    assert checks(tmp_path / "r")

@@ -103,14 +103,6 @@ def test_no_margin_is_worse_than_the_rows_alone_would_make_it(
         assert tree.combined.variances[1].sum() <= alone * (1 + 1e-9)
 
 
-def test_a_third_margin_is_stated(tmp_path: Path) -> None:
-    options = {**OPTIONS, "margins": ["age", "sex", "school+part"]}
-    privatize(make_table(), **options, out=tmp_path / "r")
-    assert all(finding.ok for finding in check_package(tmp_path / "r"))
-    missed = [int(row["cases_missed"]) for row in read_margin(tmp_path / "r", 2)]
-    assert max(map(abs, missed)) <= 3
-
-
 def test_a_margin_may_be_a_list_of_columns() -> None:
     for margins in (
         [["age", "sex"], ["school"]],

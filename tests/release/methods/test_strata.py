@@ -58,19 +58,6 @@ def test_the_folder_states_the_strata_and_checks(tmp_path: Path) -> None:
     assert release.receipt.epsilon == 1
 
 
-def test_zeros_microdata_and_the_command_line_know_strata(tmp_path: Path) -> None:
-    table = make_table()
-    table.loc[table["region"] == "sea", "cases"] = 0
-    release = privatize(table, **OPTIONS, structural_zeros="region = sea", out=tmp_path / "zero")
-    assert (release.table.loc[table["region"] == "sea", "cases"] == 0).all()
-    assert all(finding.ok for finding in check_package(tmp_path / "zero"))
-    people = pd.DataFrame({"state": ["N"] * 30 + ["S"] * 9, "sex": ["f", "m", "f"] * 13})
-    categories = {"state": ["N", "S", "W"], "sex": ["f", "m"]}
-    options = {"by": ["state", "sex"], "categories": categories, "upper": 40, "epsilon": 2}
-    privatize(people, **options, strata="state", out=tmp_path / "people")
-    assert all(finding.ok for finding in check_package(tmp_path / "people"))
-
-
 def test_only_the_whole_table_can_be_added_up() -> None:
     table = make_table()
     release = privatize(table, **OPTIONS)
