@@ -30,24 +30,8 @@ def words(tmp_path):
     table.write_text("county,cases\n" + "".join(f"c{i},{i % 12}\n" for i in range(ROWS)))
     book = tv.Ledger.create(tmp_path / "budget.db")
     book.open("cases", 2)
-    return [
-        "privatize",
-        str(table),
-        "--count",
-        "cases",
-        "--keep",
-        "all",
-        "--upper",
-        "9",
-        "--epsilon",
-        "1",
-        "--ledger",
-        str(book.store.path),
-        "--dataset",
-        "cases",
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    options = f"--keep all --upper 9 --epsilon 1 --ledger {book.store.path} --dataset cases"
+    return f"privatize {table} --count cases {options} --out {tmp_path / 'out'}".split()
 
 
 def trace(words) -> list[str]:

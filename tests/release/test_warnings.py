@@ -1,5 +1,6 @@
-"""What a publisher is warned of, in Python as on the command line."""
+"""What a publisher is warned of, and in which words: keys in Python, flags on a command line."""
 
+import re
 import warnings
 
 import pandas as pd
@@ -9,10 +10,12 @@ from typer.testing import CliRunner
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.cli import app
+from tallyveil.errors import TallyveilError
 from tests.asking import privatize
 
 FRAME = pd.DataFrame({"county": list("dbca"), "cases": [1, 3, 3, 9]})
 OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
+FLAG = re.compile(r"--[a-z]")
 
 
 @pytest.mark.parametrize("call", [tv.privatize, tv.privatize_levels])
@@ -20,9 +23,12 @@ def test_rows_in_the_order_of_their_counts_are_warned_of(call, tmp_path):
     options = dict(OPTIONS)
     if call is tv.privatize_levels:
         options["epsilons"] = [2, options.pop("epsilon")]
-    with pytest.warns(UserWarning, match="in the order of 'cases'") as findings:
+    with pytest.warns(
+        UserWarning, match="in the order of 'cases'.*sort the file by public"
+    ) as findings:
         call(FRAME, **options)
     assert findings[0].filename == __file__
+    assert not any(FLAG.search(str(warning.message)) for warning in findings)
 
 
 @pytest.mark.filterwarnings("error")
@@ -111,3 +117,33 @@ def test_a_total_that_its_label_does_not_show_is_named(label, keep, note):
     table = {"id": range(10), "place": [*places, label], "cases": [1] * 9 + [9]}
     with pytest.warns(UserWarning, match=note):
         privatize(pd.DataFrame(table), count="cases", keep=keep, upper=9, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("county,cases\na,*\n", {}, "declared with 'source.na_values'"),
+        ("county,cases\na,1\na,2\n", {}, "counts.allow_duplicates=True"),
+        ("Title\n\ncounty,cases\na,1\n", {}, "source.skiprows=2"),
+        ("county,cases\na,1\nNote\n", {}, "source.skipfooter=1"),
+        ("county;cases\na;1\n", {}, "source.delimiter=';'"),
+        ("county,cases\na,1\nTotal,1\n", {}, "unit.contributions=2, or counts.allow_totals=True"),
+        ("county,cases\na,1\n", {"keep": None}, "with 'keep' (county), or use keep='all'"),
+    ],
+)
+def test_errors_of_files_are_spelled_for_python(tmp_path, text, options, message):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(TallyveilError, match=re.escape(message)) as findings:
+        privatize(path, **{**OPTIONS, **options})
+    assert not FLAG.search(str(findings.value))
+
+
+def test_rows_with_a_missing_count_are_told_of(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = "".join(f"{at},{at % 5},{at % 3}\n" for at in range(30))
+    path.write_text(f"county,cases,deaths\n{rows}x,*,2\n")
+    words = "1 row has a code.*left out whole, their other counts too"
+    with pytest.warns(UserWarning, match=words):
+        result = privatize(path, **{**OPTIONS, "count": ["cases", "deaths"]}, na_values="*")
+    assert result.table.num_rows == 30

@@ -1,9 +1,7 @@
 """Releases at (epsilon, delta): proved by the program and by a second opinion, paid, stated."""
 
-import importlib.util
 import json
 from fractions import Fraction
-from pathlib import Path
 from time import process_time
 
 import numpy as np
@@ -20,11 +18,7 @@ from tallyveil.release.release import read_receipt
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tests.asking import privatize
 from tests.attacks.forging import checks, read, reseal, write
-
-JUDGE = Path(__file__).parents[2] / "independent" / "judge.py"
-spec = importlib.util.spec_from_file_location("judge", JUDGE)
-judge = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(judge)
+from tests.independent import judge
 
 COUNTS = [(i * i) % 7 + i % 4 for i in range(200)]
 

@@ -11,12 +11,11 @@ import pytest
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.estimate.draws import PrivateDraws
-from tallyveil.release.methods.base import Plan, PlannedStage, Task
-from tallyveil.release.methods.preserve import Preserve, RankedDraws
+from tallyveil.release.methods.base import Plan
 from tallyveil.release.methods.registry import METHODS
 from tallyveil.release.release import read_receipt
 from tallyveil.release.split import PLAIN, choose_split, split_budget
-from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
+from tallyveil.sampling.entropy import SeededNotPrivate
 from tests.asking import privatize
 from tests.attacks.forging import checks
 
@@ -191,63 +190,44 @@ def test_contradictions_are_refused(options, words):
 COUNTS = np.minimum(np.random.default_rng(0).geometric(0.2, size=400) - 1, 20)
 
 
-def preserve(upper, budget):
-    """The method for a split budget, everything certified."""
-    noise = [tv.certify_noise(budget.epsilon1)] if budget.epsilon1 else []
-    counts = tv.certify_geometric(tv.Query.count(upper), budget.epsilon2)
-    parts = zip(("distribution", "counts")[-1 - len(noise) :], [*noise, counts], strict=True)
-    stages = tuple(PlannedStage("n", kind, result, result.exact_epsilon) for kind, result in parts)
-    task = Task("n", upper, budget.epsilon)
-    return Plan(task, Preserve(), "", budget.epsilon, stages)
-
-
-def release(counts, upper, epsilon, split="predicted"):
-    budget = split_budget(epsilon, split, records=len(counts), size=upper + 1)
-    plan, source = preserve(upper, budget), Entropy()
-    draws = plan.draw(np.asarray(counts), source).private
-    (published,) = plan.publish(RankedDraws(draws), source)
-    return published.counts, published.histogram.spread_out(draws.size)
-
-
-@pytest.mark.parametrize("split", ["predicted", "paper", "1/3", 0])
-def test_table_and_published_histogram_agree_exactly(split):
-    released, histogram = release(COUNTS, 20, "0.8", split)
-    assert released.shape == COUNTS.shape
-    assert released.dtype == np.int64
-    assert (np.bincount(released, minlength=21) == histogram).all()
-    assert set(release([0, 1, 1, 0], 1, 1, split)[0]) <= {0, 1}
-    released, histogram = release([0, 5, 99_999], 100_000, 2, split)
-    assert histogram.shape == (100_001,)
-    assert released.max() <= 100_000
-
-
 def test_numpys_random_numbers_are_never_used(monkeypatch):
     for name in ("default_rng", "random", "permutation", "geometric", "laplace", "choice"):
         monkeypatch.setattr(np.random, name, None)
-    release(COUNTS, 20, 1)
+    privatize(COUNTS, upper=20, epsilon=1, method="preserve")
 
 
-def test_publishing_takes_private_draws_and_nothing_else():
+def test_publishing_takes_private_draws_and_nothing_else(monkeypatch):
     for method in METHODS.values():
         arguments = list(inspect.signature(method.publish).parameters)
         assert arguments == ["self", "plan", "draws", "entropy"]
     fields = set(PrivateDraws.__dataclass_fields__)
     assert fields == {"values", "epsilon2", "totals", "epsilon1", "size", "thresholds", "weights"}
-    budget = split_budget(1, "1/2", records=len(COUNTS), size=21)
-    draws = preserve(20, budget).draw(COUNTS, Entropy()).private
-    assert not np.shares_memory(draws.values, COUNTS)
-    assert not draws.values.flags.writeable
-    assert not draws.totals.flags.writeable
+    seen, draw = [], Plan.draw
+
+    def spy(plan, counts, entropy):
+        seen.append((counts, draw(plan, counts, entropy)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(Plan, "draw", spy)
+    privatize(table().cases.to_numpy(), upper=40, epsilon="1/2", method="preserve")
+    ((counts, draws),) = seen
+    assert not np.shares_memory(draws.private.values, counts)
+    assert not draws.private.values.flags.writeable
+    assert not draws.private.totals.flags.writeable
 
 
 @pytest.mark.parametrize(
-    "counts", [[7], [0], [20], [4] * 50, [0] * 50, [20] * 50, [0, 20], list(range(21))]
+    "counts",
+    [[7], [0], [20], [4] * 50, [0] * 50, [20] * 50, [0, 20], list(range(21)), COUNTS.tolist()],
 )
 @pytest.mark.parametrize("epsilon", ["0.01", 1, 30])
-@pytest.mark.parametrize("split", ["predicted", "1/2"])
-def test_small_and_degenerate_tables(counts, epsilon, split):
-    released, histogram = release(counts, 20, epsilon, split)
-    assert len(released) == len(counts) == histogram.sum()
-    assert ((released >= 0) & (released <= 20)).all()
-    if epsilon == 30 and split == "predicted":
+@pytest.mark.parametrize("upper", [20, 100_000])
+def test_any_table_agrees_with_its_published_histogram(counts, epsilon, upper):
+    published = privatize(counts, upper=upper, epsilon=epsilon, method="preserve").published
+    released, histogram = published["count"].counts, published["count"].histogram
+    assert len(released) == len(counts)
+    assert ((released >= 0) & (released <= upper)).all()
+    assert np.bincount(released).nonzero()[0].tolist() == list(histogram.counts)
+    assert np.bincount(released)[list(histogram.counts)].tolist() == list(histogram.rows)
+    if epsilon == 30 and len(counts) < 400:
         assert released.tolist() == counts  # noise has odds of e^-30
