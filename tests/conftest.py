@@ -8,6 +8,8 @@ from hypothesis import settings
 from scipy import sparse
 from scipy.optimize import linprog
 
+import tallyveil as tv
+
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("TALLYVEIL_HYPOTHESIS", "steady"))
@@ -71,3 +73,13 @@ def solve_private(costs, epsilon, *, delta=0.0, worst=None, marginal=None, z=Non
 @pytest.fixture(name="solve_private", scope="session")
 def solve_private_fixture():
     return solve_private
+
+
+@pytest.fixture
+def paid(tmp_path):
+    """Where releases go and what pays; afterwards, nothing was spent and nothing is there."""
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 5)
+    yield {"ledger": book, "dataset": "cases", "out": tmp_path / "out"}
+    assert book.history("cases") == []
+    assert not (tmp_path / "out").exists()

@@ -20,6 +20,7 @@ from tallyveil.tables import columnar, text
 from tallyveil.tables import table as tables
 from tallyveil.tables.table import FileIdentity
 from tests.asking import privatize
+from tests.attacks.engines import hold
 
 LIMITS = ((tables, "BATCH_ROWS"), (columnar, "BATCH_ROWS"), (text, "HELD"), (text, "BLOCK"))
 """How much of a table is read at once, and up to which length text is held in memory."""
@@ -75,16 +76,6 @@ def compare(fixed):
 def set_limits(values):
     for place, value in zip(LIMITS, values, strict=True):
         setattr(*place, value)
-
-
-@pytest.fixture
-def paid(tmp_path):
-    """Where releases go and what pays; afterwards, nothing was spent and nothing is there."""
-    book = tv.Ledger.create(tmp_path / "budget.db")
-    book.open("cases", 5)
-    yield {"ledger": book, "dataset": "cases", "out": tmp_path / "out"}
-    assert book.history("cases") == []
-    assert not (tmp_path / "out").exists()
 
 
 def dump(value):
@@ -163,17 +154,16 @@ def buffers_of(array):
     return found
 
 
-def compare_forms(pair, options, place, build=None):
-    """Publish both tables, as they are or as `build` makes them; the names of what differs.
+def compare_forms(pair, options, place, engine=None):
+    """Publish both tables, as they are or held by an engine; the names of what differs.
 
     Both have the same paths, one after the other: nothing but the table tells them apart. Either
     may be read in small batches.
     """
-    parts, rng = [], random.Random(f"{options} {build and build.__name__}")
+    parts, rng = [], random.Random(f"{options} {engine}")
     for columns in pair:
         place.mkdir(parents=True)
-        source = build(columns, place / "table") if build else columns
-        source, more = source if isinstance(source, tuple) and build else (source, {})
+        source, more = hold(engine, columns, place / "table") if engine else (columns, {})
         parts.append(publish(source, place / "out", options | more, rng.choice([USUAL, SMALL])))
         shutil.rmtree(place)
     return [part for part in parts[0] if parts[0][part] != parts[1][part]]

@@ -20,6 +20,13 @@ from pyarrow import feather
 ENGINES = {}
 
 
+def hold(name, columns, path):
+    """Hold columns in a kind of source; return it, and the options that say how it is read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = ENGINES[name](columns, path)
+    return source if isinstance(source, tuple) else (source, {})
+
+
 def engine(build):
     """List a function as an engine."""
     ENGINES[build.__name__.replace("_", " ")] = build

@@ -16,7 +16,7 @@ import pytest
 
 import tallyveil as tv
 from tests.asking import privatize
-from tests.attacks.engines import ENGINES
+from tests.attacks.engines import ENGINES, hold
 
 AREAS = ["n", "e", "s", "w"]
 SEXES = ["f", "m"]
@@ -174,7 +174,7 @@ def try_micro(compare, rng, name, engine, place):
     options = MICRO[name]
     if not rows and engine in NEEDS_SOMEBODY:
         rows = people(rng, 1)
-    return compare((columns_of(rows), columns_of(other)), options, place, ENGINES[engine])
+    return compare((columns_of(rows), columns_of(other)), options, place, engine)
 
 
 def count_rows(rng):
@@ -205,7 +205,7 @@ def try_counted(compare, rng, name, engine, place):
             del columns[column]
         if options["keep"] != "all":  # what stays at home has any type and value
             columns["home"] = list(numbers_at_home)
-    return compare(pair, options, place, ENGINES[engine])
+    return compare(pair, options, place, engine)
 
 
 def try_grouped(compare, rng, name, engine, place):
@@ -215,7 +215,7 @@ def try_grouped(compare, rng, name, engine, place):
     if rng.random() < 0.5:
         first = {column: first[column] for column in ("cases", "area", "sex")}
         second = {column: second[column] for column in ("cases", "area", "sex")}
-    return compare((first, second), {"count": "cases", **GROUPED[name]}, place, ENGINES[engine])
+    return compare((first, second), {"count": "cases", **GROUPED[name]}, place, engine)
 
 
 CASES = [
@@ -255,18 +255,16 @@ def test_one_person_changes_nothing_of_an_array(build, compare, tmp_path):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_neighbouring_tables_are_refused_in_the_same_words(name, tmp_path):
-    for at, build in enumerate(ENGINES.values()):
+    for at, engine in enumerate(ENGINES):
         words = []
         for columns in count_rows(random.Random(at)):
-            place = tmp_path / f"{at}-{len(words)}"
-            place.mkdir()
-            source = build({**columns, "note": [1, 2] * 4}, place / "table")
-            source, more = source if isinstance(source, tuple) else (source, {})
+            place = tmp_path / f"{at}-{len(words)}" / "table"
+            source, more = hold(engine, {**columns, "note": [1, 2] * 4}, place)
             options = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, **more}
             with pytest.raises(tv.TallyveilError) as refused:
                 privatize(source, **(options | REFUSED[name]))
             words.append((refused.type, str(refused.value)))
-        assert words[0] == words[1], build.__name__
+        assert words[0] == words[1], engine
 
 
 def test_the_comparison_would_notice(compare, tmp_path):
@@ -274,6 +272,6 @@ def test_the_comparison_would_notice(compare, tmp_path):
     first = {"area": ["n", "s"], "cases": [1, 2]}
     second = {"area": ["n", "e"], "cases": [1, 2]}
     options = {"count": "cases", "keep": "all"}
-    for at, build in enumerate(ENGINES.values()):
-        differences = compare((first, second), options, tmp_path / str(at), build)
+    for engine in ENGINES:
+        differences = compare((first, second), options, tmp_path / engine, engine)
         assert differences == ["folder", "pickles", "memory", "data"]

@@ -13,7 +13,7 @@ import pytest
 
 import tallyveil as tv
 from tests.asking import privatize
-from tests.attacks.engines import ENGINES
+from tests.attacks.engines import ENGINES, hold
 
 SECRET, NUMBER = "Anna-Schmidt", 7919.25
 HALF = "\ud800"
@@ -81,10 +81,9 @@ def require_no_secret(table, options, capfd):
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_cell_is_not_quoted(name, tmp_path, capfd):
     column, value, options = FAULTS[name]
-    for engine, build in ENGINES.items():
-        (tmp_path / engine).mkdir()
-        source = build(break_column(column, value, engine), tmp_path / engine / "table")
-        source, more = source if isinstance(source, tuple) else (source, {})
+    for engine in ENGINES:
+        broken = break_column(column, value, engine)
+        source, more = hold(engine, broken, tmp_path / engine / "table")
         assert require_no_secret(source, options | more, capfd), engine
 
 
@@ -92,8 +91,7 @@ def test_a_cell_is_not_quoted(name, tmp_path, capfd):
 def test_a_damaged_file_quotes_nothing(engine, tmp_path, capfd):
     rng = random.Random(engine)
     columns = {key: cells * 9 for key, cells in COLUMNS.items()} | {"who": [SECRET, "x"] * 18}
-    source = ENGINES[engine](columns, tmp_path / "table")
-    source, more = source if isinstance(source, tuple) else (source, {})
+    source, more = hold(engine, columns, tmp_path / "table")
     path = Path(str(source).removeprefix("duckdb:"))
     content = path.read_bytes()
     options = {**COUNTED, "keep": ["area", "who"], "allow_duplicates": True, **more}
