@@ -26,7 +26,7 @@ def wide():
 
 
 BAD = {
-    "negative": [-1], "above": [3, 987654], "fraction": [1.5], "nan": [np.nan],
+    "negative": [-1], "above": [3, 1_987_654], "fraction": [1.5], "nan": [np.nan],
     "infinite": [np.inf], "none": [None], "none alone": None, "strings": ["3"], "string": "3",
     "two-dimensional": [[1, 2]], "ragged": [[1], [2, 3]], "booleans": [True, False],
     "mixed": [1, "2"], "complex": [1j], "dates": np.array(["2020-01-01"], dtype="datetime64[D]"),
@@ -36,11 +36,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_counts_are_refused_before_anything_is_drawn(kind, certified):
-    with pytest.raises(tv.ArgumentError, match="'counts' must") as caught:
-        certified.release(BAD[kind], entropy=Silent())
-    assert "Nothing was drawn" in str(caught.value)
-    assert "987654" not in str(caught.value) + repr(caught.value)
+def test_bad_counts_are_refused_before_anything_is_drawn(kind, certified, wide):
+    for mechanism in (certified, wide):
+        with pytest.raises(tv.ArgumentError, match="'counts' must") as caught:
+            mechanism.release(BAD[kind], entropy=Silent())
+        assert "Nothing was drawn" in str(caught.value)
+        assert "987654" not in str(caught.value) + repr(caught.value)
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
@@ -126,14 +127,6 @@ def test_wide_range_without_a_matrix(wide, tmp_path):
     assert released.max() <= 1_000_000
     with pytest.raises(tv.ArgumentError, match="at most 4001"):
         wide.mechanism  # noqa: B018
-
-
-@pytest.mark.parametrize("kind", sorted(set(BAD) - {"above"}))
-def test_wide_range_refuses_the_same(kind, wide):
-    with pytest.raises(tv.ArgumentError, match="'counts' must"):
-        wide.release(BAD[kind], entropy=Silent())
-    with pytest.raises(tv.ArgumentError, match="lie between 0 and 1000000"):
-        wide.release([1_000_001], entropy=Silent())
 
 
 def test_wide_law_is_the_truncated_geometric():

@@ -94,15 +94,6 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     assert names(tmp_path / "out") == [CHECKSUMS, "x"]
 
 
-def test_a_folder_that_is_being_written_is_refused_and_not_disturbed(tmp_path):
-    with reserve_folder(tmp_path / "out", 10) as place:
-        with pytest.raises(PackageError, match="Another process"):
-            reserve_folder(tmp_path / "out", 10).__enter__()
-        assert names(place.hidden) == ["reserve"]
-        place.commit({"": {"x": b"1"}})
-    assert names(tmp_path) == ["out"]
-
-
 @pytest.mark.parametrize("kind", ["pipe", "file", "link"])
 def test_what_is_in_the_way_is_named_and_left_alone(tmp_path, kind):
     hidden = tmp_path / ".out.partial"

@@ -13,7 +13,7 @@ COMMON = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}
 ZEROS = {"structural_zeros": ["sex = M and age = 20", "region = W"]}
 LEVELS, CROSSED = {"hierarchy": "region,ward"}, {"margins": "region+ward,sex"}
 BOUNDED = {"hierarchy": "region", "upper_column": "people"}
-NESTED = {"count": ["deaths", "cases"], "nested": "deaths,cases"}
+NESTED = {"count": ["deaths", "ill", "cases"], "nested": "deaths,ill,cases"}
 PEOPLE = {"by": ["region", "sex"], "categories": {"region": list("NSW"), "sex": list("FM")}}
 REQUESTS = {
     "preserve": {**ZEROS, "method": "preserve"},
@@ -27,7 +27,7 @@ REQUESTS = {
     "hierarchy, zeros, unbiased": {**LEVELS, **ZEROS, "unbiased": True},
     "hierarchy, parquet": {**LEVELS, **ZEROS, "format": "parquet", "unbiased": True},
     "hierarchy, exact": {**LEVELS, "invariant": "region"},
-    "hierarchy, two counts": {**LEVELS, "count": ["cases", "deaths"]},
+    "hierarchy, three counts": {**LEVELS, "count": ["cases", "ill", "deaths"]},
     "bounds": BOUNDED,
     "bounds, parquet": {**BOUNDED, **ZEROS, "format": "parquet"},
     "margins": CROSSED,
@@ -60,7 +60,7 @@ def table():
     empty = is_empty(table)
     cases = np.where(empty, 0, np.minimum(draw.poisson(7, len(table)), 30))
     people = np.where(empty, 99, cases + draw.integers(0, 3, len(table)))
-    table = table.assign(people=people, cases=cases, deaths=cases // 3)
+    table = table.assign(people=people, cases=cases, ill=cases // 2, deaths=cases // 3)
     return table.sample(frac=1, random_state=3).reset_index(drop=True)
 
 
@@ -76,7 +76,7 @@ def test_a_release_keeps_what_its_options_say(name, table, tmp_path):
         table = table.loc[table.index.repeat(table["cases"]), ["region", "sex"]]
         options |= {"count": None, "keep": None, "upper": 300}
     elif "deaths" not in options["count"]:
-        table = table.drop(columns="deaths")
+        table = table.drop(columns=["deaths", "ill"])
     folder = tmp_path / "r"
     release = privatize(table, **options, out=folder)
     assert checks(folder)
@@ -95,7 +95,8 @@ def test_a_release_keeps_what_its_options_say(name, table, tmp_path):
             assert column.unbiased.variance == pytest.approx(2 * a / (1 - a) ** 2, rel=2e-5)
         require_sums(folder, released, column.name, options)
     if "nested" in options:
-        assert (released["deaths"] <= released["cases"]).all()
+        assert (released["deaths"] <= released["ill"]).all()
+        assert (released["ill"] <= released["cases"]).all()
 
 
 def as_frame(table):
