@@ -68,6 +68,14 @@ def make_frame():
     )
 
 
+def list_used(frame, options):
+    """List the columns of a request: of a table of counts, those that are about an area."""
+    if options.get("count") is None:
+        return list(frame)
+    used = {*np.atleast_1d(options["count"]), "county", "state", "region", "half"}
+    return [name for name in frame if name in used]
+
+
 def make_release(name, place):
     """Release one kind, unless that was done, and return its folder; of a ladder the last level."""
     folder = place / name
@@ -76,10 +84,7 @@ def make_release(name, place):
     place.mkdir(exist_ok=True)
     options = dict(KINDS[name])
     frame = make_frame()
-    if "count" in options:
-        counts = np.atleast_1d(options["count"])
-        frame = frame[[c for c in frame if c in {*counts, "county", "state", "region", "half"}]]
-    frame.to_csv(place / f"{name}.csv", index=False)
+    frame[list_used(frame, options)].to_csv(place / f"{name}.csv", index=False)
     if "dataset" in options:
         ledger = tv.Ledger.create(place / f"{name}.db")
         dataset = options["dataset"]

@@ -8,6 +8,7 @@ import json
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -168,6 +169,31 @@ def test_intervals_and_spreads_of_geometric_noise_hold(name):
     require_covered(released, stated, clipped)
     matrix = tv.geometric(tv.Query.count(upper), 1).matrix
     require_spread(columns, np.bincount(clipped, minlength=upper + 1) @ matrix)
+
+
+OTHERS = {
+    "best guesses": {"priority": 0},
+    "a quarter": {"priority": "1/4"},
+    "ranks": {"priority": 1},
+    "balanced": {"priority": "balanced"},
+    "open": {"upper": None},
+    "nested, ranked": {"nested": "few,cases", "method": "preserve"},
+    "nested, lowered": {"nested": "few,cases", "method": "geometric"},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_intervals_hold_whatever_is_asked_for(name):
+    options = {"upper": 40, "epsilon": "1/2", "count": ["few", "cases"], **OTHERS[name]}
+    true = cases(1200)
+    table = pd.DataFrame({"area": range(len(true)), "cases": true, "few": true // 3})
+    if "nested" not in options:
+        options["count"], table = "cases", table[["area", "cases"]]
+    true = table[table.columns[-1]].to_numpy()
+    seeds = map(SeededNotPrivate, range(10))
+    every = [privatize(table, **options, keep="area", entropy=seed) for seed in seeds]
+    released = np.array([release.table.iloc[:, -1] for release in every])
+    require_covered(released, [release.figures[0].accuracy for release in every], true)
 
 
 @pytest.mark.parametrize("upper", [40, 2000, 1_000_000])

@@ -12,7 +12,7 @@ import tallyveil as tv
 from tallyveil.release.methods.auto import choose_method, predict
 
 
-def measure(counts: Any, upper: int, epsilon: str, method: str, times: int = 6) -> Any:
+def measure(counts: Any, upper: int, epsilon: str, method: str, times: int = 3) -> Any:
     """Mean error of rows, distance of distributions, error of sums over 30 rows."""
     groups, ratios = np.arange(len(counts)) // 30, []
     for _ in range(times):

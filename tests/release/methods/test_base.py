@@ -29,10 +29,10 @@ def publish(source=None, **options):
 
 @pytest.mark.parametrize("method", ["geometric", "preserve"])
 def test_it_is_right_on_average_and_has_the_stated_variance(method):
-    """60 releases of 400 rows: four standard errors."""
+    """24 releases of 400 rows: four standard errors."""
     true = table().cases.clip(upper=50)
     noise = []
-    for seed in range(60):
+    for seed in range(24):
         rel = publish(method=method, entropy=SeededNotPrivate(seed))
         noise.append(np.array(rel.table.cases_unbiased) - np.array(true))
     drawn = np.array(noise, dtype=float)
@@ -42,7 +42,7 @@ def test_it_is_right_on_average_and_has_the_stated_variance(method):
     squared = drawn**2
     assert abs(squared.mean() - variance) <= 4 * squared.std() / np.sqrt(drawn.size)
     by_row = drawn.mean(axis=0)
-    assert (np.abs(by_row) <= 5.5 * np.sqrt(variance / 60)).all(), "whatever the true count is"
+    assert (np.abs(by_row) <= 5.5 * np.sqrt(variance / 24)).all(), "whatever the true count is"
 
 
 @pytest.mark.parametrize("method", ["geometric", "preserve"])
