@@ -13,32 +13,18 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import tallyveil as tv
 from tallyveil.release import transaction
 from tallyveil.release.methods import base
 from tallyveil.tables import columnar, text
 from tallyveil.tables import table as tables
 from tallyveil.tables.table import FileIdentity
-from tests.asking import privatize
+from tests.asking import FixedEntropy, privatize
 from tests.attacks.engines import hold
 
 LIMITS = ((tables, "BATCH_ROWS"), (columnar, "BATCH_ROWS"), (text, "HELD"), (text, "BLOCK"))
 """How much of a table is read at once, and up to which length text is held in memory."""
 
 USUAL, SMALL = [getattr(*place) for place in LIMITS], [3, 3, -1, 64]
-
-
-class FixedEntropy(tv.SeededNotPrivate):
-    """A seed that passes for random bits of the operating system, in these tests only."""
-
-    private = True
-
-    def __init__(self):
-        super().__init__(11)
-
-    @classmethod
-    def fresh(cls, given):
-        return cls()
 
 
 class FixedTime(dt.datetime):

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-import tallyveil as tv
 from tallyveil.budget.ledger import Ledger
 from tallyveil.check.package import check_package
 from tallyveil.errors import PackageError, TableError, UsageError
@@ -138,21 +137,3 @@ def test_the_confidential_report_is_reserved_before_anything_is_spent(
         os.umask(mask)
     assert report.stat().st_mode & 0o777 == 0o600
     assert "true" in report.read_text()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"epsilon": "1e-10"},
-        {"epsilon": "1." + "1" * 401},
-        {"method": "geometric", "epsilon": "1e-10"},
-        {"upper": 10**9, "method": "fair"},
-        {"epsilons": [1, "1e-11"], "epsilon": None},
-    ],
-    ids=str,
-)
-def test_plans_that_cannot_be_carried_out_cost_nothing(tmp_path, ledger, options):
-    with pytest.raises(tv.ArgumentError):
-        publish(tmp_path, **options)
-    assert ledger.history("cases") == []
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["budget.db"]

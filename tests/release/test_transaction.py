@@ -166,7 +166,11 @@ NAMELESS = "'count' must name columns that have a name"
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"epsilon": "1e-12"}, tv.TallyveilError, "epsilon"),
+        ({"epsilon": "1e-12"}, tv.ArgumentError, "epsilon"),
+        ({"epsilon": "1." + "1" * 401}, tv.ArgumentError, "epsilon"),
+        ({"epsilon": "1e-10", "method": "geometric"}, tv.ArgumentError, "epsilon"),
+        ({"epsilons": [1, "1e-11"], "epsilon": None}, tv.ArgumentError, "epsilons"),
+        ({"upper": 10**9, "method": "fair"}, tv.ArgumentError, "upper"),
         ({"entropy": "not a source"}, tv.TallyveilError, "entropy"),
         ({"count": "\udcff"}, tv.TallyveilError, "count"),
         ({"count": "", "keep": "all"}, tv.ArgumentError, NAMELESS),

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import tallyveil as tv
 from tallyveil.cli import app as program
 from tallyveil.release import transaction
-from tests.asking import privatize
+from tests.asking import FixedEntropy, privatize
 
 ROWS = 300
 COUNT = "--count cases --upper 9 --epsilon 1"
@@ -87,19 +87,6 @@ ERRORS = {
 def keep(words):
     """Requests that say nothing of other columns say that all are public."""
     return [] if re.search("--keep|--contributions 1|--by", words) else ["--keep", "all"]
-
-
-class FixedEntropy(tv.SeededNotPrivate):
-    """A seed that passes for the operating system's random bits, for these tests only."""
-
-    private = True
-
-    def __init__(self):
-        super().__init__(5)
-
-    @classmethod
-    def fresh(cls, values):
-        return cls()
 
 
 @pytest.fixture(autouse=True)

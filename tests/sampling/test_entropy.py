@@ -128,16 +128,9 @@ def test_below_is_in_range(bound):
     assert len(values) == 1000
 
 
-def test_below_throws_incomplete_multiples_away():
+def test_below_throws_incomplete_multiples_away(scripted):
     """With bound 2^63 - 1 the words 2^64 - 2 and 2^64 - 1 would favour 0 and 1."""
-
-    class Scripted(tv.Entropy):
-        script = iter([[2**64 - 1, 5], [7]])
-
-        def words(self, count):
-            return np.array(next(self.script), dtype=np.uint64)
-
-    assert Scripted().below(2**63 - 1, 2).tolist() == [5, 7]
+    assert scripted([2**64 - 1, 5], [7]).below(2**63 - 1, 2).tolist() == [5, 7]
 
 
 @pytest.mark.parametrize("bound", [0, -1, 2**63 + 1])
@@ -157,11 +150,5 @@ def test_permutations_are_uniform():
     assert statistic < chi2.isf(1e-9, 23)
 
 
-def test_permutation_draws_again_on_ties():
-    class Scripted(tv.Entropy):
-        script = iter([[3, 3, 1], [9, 4, 7]])
-
-        def words(self, count):
-            return np.array(next(self.script), dtype=np.uint64)
-
-    assert Scripted().permutation(3).tolist() == [1, 2, 0]
+def test_permutation_draws_again_on_ties(scripted):
+    assert scripted([3, 3, 1], [9, 4, 7]).permutation(3).tolist() == [1, 2, 0]

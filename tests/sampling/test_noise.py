@@ -40,18 +40,12 @@ def test_geometric_tail_blocks_follow_the_law():
     assert abs((draws > 0).sum() - 200_000) < 6.2 * 400  # six standard deviations and a half
 
 
-def test_every_outcome_of_a_tail_draw_is_reached_by_the_right_words():
+def test_every_outcome_of_a_tail_draw_is_reached_by_the_right_words(scripted):
     """One block further exactly when the 62-bit word is below `again`."""
     law = module.GeometricNoise.of(Fraction(1))
     _, tail = module._make_samplers(law)
-
-    class Scripted(tv.Entropy):
-        script = iter([[0, 0], [law.again - 1 << 2, law.again << 2], [2**64 - 1]])
-
-        def words(self, count):
-            return np.array(next(self.script), dtype=np.uint64)
-
-    assert module._draw_beyond(law, tail, 2, Scripted()).tolist() == [len(law.block), 0]
+    words = [0, 0], [law.again - 1 << 2, law.again << 2], [2**64 - 1]
+    assert module._draw_beyond(law, tail, 2, scripted(*words)).tolist() == [len(law.block), 0]
 
 
 @pytest.mark.parametrize(("sigma2", "reach"), [("0.3", 1), (1, 3), (7, 9), ("123.4", 40)])
@@ -64,7 +58,7 @@ def test_discrete_gaussian_noise_follows_its_law(sigma2, reach):
 
 
 @pytest.mark.parametrize("exponent", ["1e-9", "1/3", "1", "7.25", "60"])
-def test_close_calls_are_settled_exactly(exponent):
+def test_close_calls_are_settled_exactly(exponent, scripted):
     """Words one unit around exp(-x): bounds decide, and more bits where they must."""
     x = Fraction(exponent)
     low, high = 1 / exp_upper(x, 256), 1 / exp_lower(x, 256)
@@ -73,33 +67,20 @@ def test_close_calls_are_settled_exactly(exponent):
     assert not module._settle_coin(word + 1, x, tv.Entropy())
     fraction = low * 2**62 - word  # the share of extensions of `word` that lie below
     assert fraction <= high * 2**62 - word
-
-    class Scripted(tv.Entropy):
-        def __init__(self, value):
-            self.value = value
-
-        def words(self, count):
-            return np.array([self.value << 32], dtype=np.uint64)
-
     threshold = int(fraction * 2**32)
     if 0 < threshold < 2**32 - 1:
-        assert module._settle_coin(word, x, Scripted(threshold - 1))
-        assert not module._settle_coin(word, x, Scripted(threshold + 1))
+        assert module._settle_coin(word, x, scripted([threshold - 1 << 32]))
+        assert not module._settle_coin(word, x, scripted([threshold + 1 << 32]))
 
 
-def test_coins_fall_back_where_a_double_cannot_tell():
-    words = np.array([int(np.exp(-1.0) * 2**62) << 2, 0, (2**62 - 1) << 2], dtype=np.uint64)
-    asked = []
-
-    class Scripted(tv.Entropy):
-        def words(self, count):
-            return words if count == 3 else np.array([0], dtype=np.uint64)
+def test_coins_fall_back_where_a_double_cannot_tell(scripted):
+    words, asked = [int(np.exp(-1.0) * 2**62) << 2, 0, (2**62 - 1) << 2], []
 
     def exact(i):
         asked.append(i)
         return Fraction(1)
 
-    heads = module._toss_coins(np.ones(3), exact, Scripted())
+    heads = module._toss_coins(np.ones(3), exact, scripted(words, [0], [0]))
     assert asked == [0]
     assert heads[1:].tolist() == [True, False]
 
