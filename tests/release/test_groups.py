@@ -301,15 +301,6 @@ def test_long_tables_and_many_lines_state_no_totals(frame, monkeypatch):
     assert rel.receipt.columns[0].groups == ()
 
 
-def test_levels_state_totals_of_their_own(frame, tmp_path):
-    table = frame.drop(columns="deaths")
-    options = {"count": "cases", "keep": "all", "upper": 30, "epsilons": [2, 1]}
-    privatize(table, **options, out=tmp_path / "r")
-    assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
-    stated = [read_receipt(folder).columns[0].groups for folder in (tmp_path / "r").iterdir()]
-    assert len({one[0].estimate for one in stated}) == 2
-
-
 def test_the_tables_have_marks_that_lie_where_the_numbers_do(frame):
     rel = publish(frame, **KINDS["geometric"])
     text = rel.files["METHODOLOGY.html"].decode()

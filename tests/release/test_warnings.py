@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 import tallyveil as tv
-from tallyveil.check.package import check_package
 from tallyveil.cli import app
 from tallyveil.errors import TallyveilError
 from tests.asking import privatize
@@ -54,20 +53,6 @@ MIXED = FRAME.assign(cases=[1, 3, 2, 9])
 def test_what_else_a_publisher_is_warned_of(frame, options, words):
     with pytest.warns(UserWarning, match=words):
         privatize(frame, **{**OPTIONS, **options})
-
-
-def test_exact_counts_of_single_rows_are_said_on_the_page_and_checked(tmp_path):
-    frame, folder = MIXED.assign(state=["n", "n", "n", "DC"]), tmp_path / "out"
-    hierarchy = {"keep": None, "hierarchy": ["state", "county"], "invariant": "state"}
-    words = (
-        "exact sums by 'state' publish the exact count of 1 row that is the only one of its group"
-    )
-    with pytest.warns(UserWarning, match=words):
-        release = privatize(frame, **{**OPTIONS, **hierarchy}, out=folder)
-    text = "and with them the exact count of 1 row that is the only one of its group"
-    assert text in (folder / "METHODOLOGY.html").read_text()
-    assert release.table["cases"].iloc[-1] == 9
-    assert all(finding.ok for finding in check_package(folder))
 
 
 @pytest.mark.parametrize(

@@ -98,16 +98,6 @@ def make_wards() -> pd.DataFrame:
     return table.assign(births=np.where(zero, 0, np.minimum(draw.poisson(7, len(table)), 30)))
 
 
-def test_a_row_that_only_zeros_stand_beside_is_given_away_by_an_exact_sum(tmp_path: Path) -> None:
-    table = make_wards().query("age == 0").drop(columns="age")
-    options = {**BIRTHS, **EMPTY, "hierarchy": ["region", "ward"], "invariant": "ward"}
-    with pytest.warns(UserWarning, match="exact counts of 7 rows"):
-        release = privatize(table, **options, out=tmp_path / "r")
-    assert release.receipt.sums.exact_rows == 7
-    assert release.table["births"].tolist() == table["births"].tolist()
-    assert all(finding.ok for finding in check_package(tmp_path / "r"))
-
-
 def test_zeros_cost_nothing_and_move_the_budget_to_the_other_groups() -> None:
     options, table = {**BIRTHS, "hierarchy": "ward"}, make_wards()
     with_zeros = privatize(table, **options, **EMPTY)

@@ -159,21 +159,38 @@ def test_a_release_keeps_its_bounds_and_says_so(tmp_path: Path) -> None:
     assert release.receipt.method.upper_column == "people"
 
 
-def test_rows_beside_bounds_of_0_are_alone_with_their_exact_sum(tmp_path: Path) -> None:
-    table = pd.DataFrame(
-        {
-            "state": ["b", "b", "a", "a", "c", "c"],
-            "county": list("uvwxyz"),
-            "people": [9, 0, 5, 5, 0, 0],
-            "cases": [7, 0, 3, 2, 0, 0],
-        }
-    )
-    with pytest.warns(UserWarning, match="the exact count of 1 row that is the only one"):
-        release = privatize(table, **BOUNDED, invariant="state", out=tmp_path / "r")
-    assert release.receipt.sums.exact_rows == 1
-    assert "the exact count of 1 row" in release.receipt.outside
+SIX = pd.DataFrame({"state": list("bbaacc"), "county": list("uvwxyz"), "cases": [7, 0, 3, 2, 0, 0]})
+MEN = make_table(1).assign(sex="M", cases=0)
+WOMEN = make_table(1).assign(sex="F").replace({"cases": 0}, 1)
+GIVEN_AWAY = {  # a table, its options, and the counties whose exact counts are given away
+    "one row of a group": (SIX.drop(1), {"hierarchy": "state", "keep": "county"}, ["u"]),
+    "one row above a bound of 0": (
+        SIX.assign(people=[9, 0, 5, 5, 0, 0]),
+        {"hierarchy": "state", "upper_column": "people", "keep": "county"},
+        ["u"],
+    ),
+    "rows beside zeros": (
+        pd.concat([WOMEN.where(WOMEN["state"] != "W", WOMEN.assign(cases=0)), MEN]),
+        {"structural_zeros": ["sex = M", "state = W"], "keep": ["age", "sex"]},
+        ["N0", "N1", "N2", "N3", "S0", "S1", "S2"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN_AWAY)
+def test_exact_sums_that_give_rows_away_say_so_everywhere(name: str, tmp_path: Path) -> None:
+    table, changes, counties = GIVEN_AWAY[name]
+    level = "county" if len(counties) > 1 else "state"
+    options = {**OPTIONS, "invariant": level, **changes}
+    words = "exact count of 1 row" if level == "state" else f"exact counts of {len(counties)} rows"
+    with pytest.warns(UserWarning, match=words):
+        release = privatize(table, **options, out=tmp_path / "r")
+    assert release.receipt.sums.exact_rows == len(counties)
+    assert words in release.receipt.outside
+    assert f"and with them the {words}" in release.files["METHODOLOGY.html"].decode()
+    sums = [one.groupby("county")["cases"].sum()[counties] for one in (release.table, table)]
+    assert sums[0].tolist() == sums[1].tolist()
     assert checks(tmp_path / "r")
-    assert tv.estimate_total(tmp_path / "r", by="state")["b"].value == 7
 
 
 def test_larger_counts_are_cut_before_anything_is_drawn_and_zeros_stay() -> None:
