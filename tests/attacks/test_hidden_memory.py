@@ -5,9 +5,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import feather
 
 import tallyveil as tv
 from tests.asking import privatize
+from tests.attacks.conftest import memory_of
 
 
 def mask_int64(values):
@@ -108,6 +110,19 @@ def test_what_is_not_published_leaves_no_trace_in_memory(name, compare, tmp_path
     options = {} if isinstance(pair[0], pd.Series) else options
     for alone in (False, True):
         assert compare(pair, options | {"alone": alone}, tmp_path / "place") == []
+
+
+@pytest.mark.parametrize("name", [n for n in HIDDEN if isinstance(HIDDEN[n][0], pa.Table)])
+def test_what_a_file_holds_beside_its_values_leaves_no_trace_in_memory(name, compare, tmp_path):
+    """Feather keeps the bytes beneath nulls, and the rows of each chunk."""
+    options = {"count": "cases", "keep": "all", "allow_duplicates": True, "upper": 9, "epsilon": 1}
+    found = []
+    for table in HIDDEN[name]:
+        path = tmp_path / "table.feather"
+        feather.write_feather(table, path, compression="uncompressed")
+        release = privatize(path, **options)
+        found.append([memory_of(release.table), memory_of(release.data.native())])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(
