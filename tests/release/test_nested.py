@@ -100,16 +100,6 @@ def test_handing_out_keeps_limits_and_lowers_only_what_it_must(
         assert (result == counts).all()
 
 
-def test_group_sums_need_the_unbiased_column() -> None:
-    result = release(make_table(), method="geometric")
-    with pytest.raises(UsageError, match="release it with 'unbiased'"):
-        tv.estimate_total(result, column="deaths", by="state")
-    assert tv.estimate_total(result, column="deaths").groups == 400
-    assert len(tv.estimate_total(result, column="cases", by="state")) == 5
-    clipped = release(make_table(), method="geometric", unbiased=True)
-    assert len(tv.estimate_total(clipped, column="deaths", by="state")) == 5
-
-
 def test_check_finds_a_row_out_of_order(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     out = release(make_table(), method="geometric", out=folder).table

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
-import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.errors import UsageError
 from tallyveil.release.methods.strata import Strata
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tests.asking import privatize
@@ -56,12 +53,3 @@ def test_the_folder_states_the_strata_and_checks(tmp_path: Path) -> None:
     assert column.method == Strata(columns="region")
     assert [stage.kind for stage in column.stages] == ["distribution", "counts"]
     assert release.receipt.epsilon == 1
-
-
-def test_only_the_whole_table_can_be_added_up() -> None:
-    table = make_table()
-    release = privatize(table, **OPTIONS)
-    findings = tv.estimate_total(release)
-    assert findings.low <= findings.value <= findings.high
-    with pytest.raises(UsageError, match="within strata"):
-        tv.estimate_total(release, by="region")
