@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from tests.attacks import hostile
 from tests.attacks.hostile import (
@@ -100,8 +101,6 @@ def late_repeats(path):
 
 def one_word_for_all(path):
     """Many rows that refer to one long word of a dictionary."""
-    from pyarrow import feather
-
     codes = pa.array(np.zeros(300_000, dtype=np.int32))
     place = pa.DictionaryArray.from_arrays(codes, pa.array(["x" * 5_000]))
     cases = np.zeros(300_000, dtype=np.int64)
@@ -110,8 +109,6 @@ def one_word_for_all(path):
 
 def one_text_for_all(path):
     """Many rows that all view one text of 3 MB."""
-    from pyarrow import feather
-
     rows, length = 100_000, 3_000_000
     views = np.tile(np.array([length, 0x78787878, 0, 0], np.int32), rows)
     buffers = [None, pa.py_buffer(views), pa.py_buffer(b"x" * length)]

@@ -12,6 +12,7 @@ from tallyveil.estimate import ranks
 from tallyveil.release.methods.base import Plan
 from tests.asking import privatize
 from tests.attacks import hostile, releases
+from tests.attacks.forging import checks
 
 ROWS = 1200
 RANKED = {
@@ -70,7 +71,7 @@ def test_no_path_and_no_query_goes_into_a_folder(tmp_path):
     ]
     for at, (source, options) in enumerate(requests):
         release = privatize(source, **options, out=tmp_path / str(at))
-        assert tv.check_package(tmp_path / str(at))
+        assert checks(tmp_path / str(at))
         assert "Anna" not in repr(release)
         for path in (tmp_path / str(at)).iterdir():
             assert b"Anna" not in path.read_bytes(), path.name
