@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -91,6 +92,7 @@ def room_of(module: str) -> str:
     return next(room for room, (modules, _, _) in ROOMS.items() if module in modules)
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """Every module imported anywhere in the file, type-checking blocks apart."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -33,7 +33,7 @@ SEVERAL = ("level", "exact account", "zcdp account")
 """Kinds that are several releases, or need a ledger."""
 
 MARGINS_MET = 2
-"""So many margins are met exactly where they can be; others are missed by a few."""
+"""How many margins are met exactly; others are missed by a few."""
 
 
 def is_empty(table):
