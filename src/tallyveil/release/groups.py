@@ -325,7 +325,7 @@ def list_group_columns(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
     if facts.rows > MOST_ROWS or all(not _can_tell(c) for c in receipt.columns):
         return ()
     method = receipt.method
-    bounds = method.bound_column
+    bounds = method.upper_column
     alone = tuple((name,) for name in facts.published_unchanged[:MOST_COLUMNS] if name != bounds)
     together = method.crossed if isinstance(method, Sums) else ()
     return *alone, *(names for names in together if len(names) > 1)

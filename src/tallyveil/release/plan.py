@@ -373,7 +373,7 @@ def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Readi
 
 def _find_bounds(source: Table, request: Request, layout: Layout) -> Integers | None:
     """The largest count of every row, where a public column says it."""
-    name = request.method.bound_column
+    name = request.method.upper_column
     if not name:
         return None
     if layout.grouped or name not in layout.keep:
@@ -436,7 +436,7 @@ def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> No
         return
     for column in request.columns:
         if counts[column.name].above:
-            name = method.bound_column
+            name = method.upper_column
             bound = f"{column.upper}" + (f" or their row's {name!r}" if name else "")
             raise TableError(
                 f"Column {column.name!r} has counts above the upper bound {bound}, and exact sums "

@@ -194,7 +194,7 @@ def _try_out(seen: Preview, options: ReleaseOptions, opened: Opened, home: Rows)
     plan = plan_release(opened, home=home)
     groups, request = list_groups(plan), plan.request
     used = {str(column["method"]) for column in seen.columns}
-    plain = len(used) == 1 and not (request.method.is_signed or request.delta)
+    plain = len(used) == 1 and not (request.method.signed or request.delta)
     return replace(
         seen,
         simulated=tuple(simulate(plan, groups)),
@@ -240,6 +240,6 @@ def _describe(plan: Plan) -> dict[str, Any]:
         "method": plan.method.name,
         "why": plan.why,
         "upper": plan.task.upper,
-        "signed": plan.method.is_signed,
+        "signed": plan.method.signed,
         **plan.method.preview(plan),
     }

@@ -174,7 +174,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
     @property
     def signed(self) -> bool:
         """Whether the column itself holds the draws, negative ones too."""
-        return self.method.is_signed
+        return self.method.signed
 
     @property
     def moved(self) -> bool:
@@ -558,11 +558,11 @@ def _find_odd_methods(receipt: Receipt) -> Iterator[str]:
         yield "states sums that are not those of its method"
     if any(method.by_group != bool(receipt.strata) for method in methods):
         yield "states strata that are not those of its method"
-    if any(method.has_levels != bool(receipt.level) for method in methods):
+    if any(bool(method.levels) != bool(receipt.level) for method in methods):
         yield "states a level that is not one of its method"
     if receipt.level > len(first.levels):
         yield "states a level that its ladder has not"
-    together = first.adds_up or first.has_levels or first.by_group
+    together = first.adds_up or first.levels or first.by_group
     if together and any(method != first for method in methods):
         yield "states different groups or levels for its columns"
     if sums is not None and isinstance(first, Sums) and not first.fits(sums):

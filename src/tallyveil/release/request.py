@@ -18,7 +18,6 @@ from tallyveil.release.methods.geometric import Canonical, Geometric
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.ladder import Ladder
 from tallyveil.release.methods.margins import Margins
-from tallyveil.release.methods.preserve import Preserve, moves_counts
 from tallyveil.release.methods.registry import METHODS, AnyMethod
 from tallyveil.release.methods.sums import BESIDE, MISSED
 from tallyveil.release.options import (
@@ -268,7 +267,7 @@ def _check_combinations(options: ReleaseOptions, microdata: bool) -> None:
                 raise UsageError(
                     f"{key!r} and {other!r} exclude each other: leave one of them out."
                 )
-    if options.counts.nested and isinstance(method, Preserve) and moves_counts(method.tradeoff):
+    if options.counts.nested and method.moves_counts:
         raise UsageError(
             "'counts.nested' columns are given counts by rank: leave out a 'method.priority' of "
             "balanced, counts or a number below 1."
@@ -299,7 +298,7 @@ def _list_stated(options: ReleaseOptions) -> list[str]:
         "counts.allow_totals": counts.allow_totals,
         "unit.spread": unit.spread != "any",
         "method.unbiased": options.method.unbiased,
-        "method.signed": getattr(options.method, "signed", False),
+        "method.signed": options.method.signed,
         "microdata.where": bool(options.microdata.where),
         "microdata.bins": bool(options.microdata.bins),
         "source.na_values": bool(options.source.na_values),
@@ -337,14 +336,13 @@ def _check_uppers(options: ReleaseOptions, uppers: tuple[int, ...], method: Meth
     if has_delta and max(uppers) > WIDEST_DELTA:
         rule = f"be a number of at most {WIDEST_DELTA:,} when a delta is given"
         raise ArgumentError("upper", rule, hint="Mechanisms with a delta are matrices.")
-    if method.is_wide:
+    if max(uppers) <= method.widest:
         return
     if NO_UPPER in uppers:
         hint = "The methods preserve and geometric need none."
         raise ArgumentError("upper", f"be given for the method {method.name!r}", hint=hint)
-    if max(uppers) > method.widest:
-        rule = f"be at most {method.widest:,} for the method {method.name!r}"
-        raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")
+    rule = f"be at most {method.widest:,} for the method {method.name!r}"
+    raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")
 
 
 def _check_unit(options: ReleaseOptions, microdata: bool) -> PrivacyUnit:

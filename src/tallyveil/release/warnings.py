@@ -60,7 +60,7 @@ def list_notes(plan: ReleasePlan) -> list[str]:
 
 def _note_on_cut(plan: ReleasePlan) -> str:
     """Counts above the upper bound, without saying how many."""
-    bounds = " or 'upper_column'" if plan.method.bound_column else ""
+    bounds = " or 'upper_column'" if plan.method.upper_column else ""
     cut: dict[str, list[str]] = {}
     for column in plan.request.columns:
         if plan.counts[column.name].above:

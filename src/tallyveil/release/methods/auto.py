@@ -18,6 +18,7 @@ from typing import ClassVar
 from tallyveil.release.methods.base import LIMITED_KEYS, Method, Task
 from tallyveil.release.methods.geometric import Geometric
 from tallyveil.release.methods.preserve import Preserve
+from tallyveil.release.ranges import NO_UPPER
 
 GROUP = 30
 """How many rows the groups have whose sums are compared."""
@@ -96,8 +97,7 @@ def choose_method(rows: int | None, upper: int, epsilon: Fraction) -> tuple[str,
 class Auto(Method, frozen=True, tag="auto"):
     """Take preserve or geometric by public sizes: rows, range and epsilon."""
 
-    asked_for: ClassVar[bool] = True
-    is_wide: ClassVar[bool] = True
+    widest: ClassVar[int] = NO_UPPER
     takes: ClassVar[tuple[str, ...]] = LIMITED_KEYS
 
     def choose(self, task: Task, why: str) -> tuple[Method, str]:

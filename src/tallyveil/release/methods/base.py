@@ -235,8 +235,6 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     """What was done to every count, for the methodology page."""
     steps: ClassVar[tuple[str, ...]] = ()
     """What was done, sentence by sentence, where `words` do not say it all."""
-    asked_for: ClassVar[bool] = False
-    """Whether a publisher asks for it by its name alone."""
     matches: ClassVar[bool] = False
     """Whether rows are published with other counts than they drew."""
     keeps_distribution: ClassVar[bool] = False
@@ -245,16 +243,10 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     """Whether ranks are matched within public groups: a count tells another draw in each."""
     adds_up: ClassVar[bool] = False
     """Whether it measures public groups and publishes their sums."""
-    designed: ClassVar[bool] = False
-    """Whether it minimises a loss and keeps properties that the publisher names."""
-    has_levels: ClassVar[bool] = False
-    """Whether it publishes several privacy levels."""
     together: ClassVar[bool] = False
     """Whether it is certified for all moves of one unit together, which are in one row."""
-    is_wide: ClassVar[bool] = False
-    """Whether it needs no upper bound, or a wide one."""
     widest: ClassVar[int] = WIDE
-    """The largest upper bound of a method that needs one."""
+    """The largest upper bound it takes; `NO_UPPER` if it needs none."""
     takes: ClassVar[tuple[str, ...]] = ("epsilon",)
     """The keys of a request that it takes, of those that not every method takes."""
     with_delta: ClassVar[bool] = False
@@ -273,7 +265,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         return ()
 
     @property
-    def bound_column(self) -> str:
+    def upper_column(self) -> str:
         """The public column with the largest count of every row; empty for none."""
         return ""
 
@@ -287,9 +279,14 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         return self
 
     @property
-    def is_signed(self) -> bool:
+    def signed(self) -> bool:
         """Whether counts are published as drawn, negative ones too."""
         return False
+
+    @property
+    def loss_and_prior(self) -> str:
+        """What it minimises the expected value of, for the record of the page."""
+        return "not used"
 
     @property
     def tradeoff(self) -> Tradeoff | None:
@@ -299,7 +296,8 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     @property
     def moves_counts(self) -> bool:
         """Whether counts are moved towards a best guess after they were matched to ranks."""
-        return False
+        tradeoff = self.tradeoff
+        return isinstance(tradeoff, str) or (tradeoff is not None and tradeoff < 1)
 
     def describe_outside(self, record: SumsRecord | None) -> str:
         """Name the sums that the guarantee does not cover; empty if it covers all."""
@@ -333,7 +331,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
 
     def charge(self, unit: PrivacyUnit, epsilon: Fraction) -> Fraction:
         """What a stage that is certified at `epsilon` costs one unit."""
-        return unit.charge(epsilon)
+        return epsilon if self.together else unit.charge(epsilon)
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
         """What the counts are drawn from, certified."""
@@ -373,7 +371,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         """The draws themselves."""
         values = freeze(draws.values)
         counted = Histogram.count(values)
-        return (PublishedColumn(values, counted, unbiased=draws.noisy, signed=self.is_signed),)
+        return (PublishedColumn(values, counted, unbiased=draws.noisy, signed=self.signed),)
 
     def write_files(
         self, plans: Sequence[Plan], columns: Sequence[PublishedColumn], table: Table
@@ -394,7 +392,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         *others, last = certified
         noises = all(isinstance(other, CertifiedNoise) for other in others)
         require(noises, f"a stage of {column.name} is not noise on whole numbers")
-        fits = column.upper <= WIDE or (isinstance(last, CertifiedNoise) and self.is_wide)
+        fits = column.upper <= WIDE or (isinstance(last, CertifiedNoise) and self.widest > WIDE)
         require(fits, f"{column.name} was not drawn with noise on all whole numbers")
         if column.upper <= WIDE:
             fits = isinstance(last, (CertifiedAnswers, CertifiedLadder))
@@ -402,7 +400,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
             same = getattr(last, "query", None) == self.find_query(column, receipt)
             require(same, f"the mechanism of {column.name} is not for 0 to {column.upper}")
         is_ladder = isinstance(last, CertifiedLadder)
-        require(is_ladder == self.has_levels, f"{column.name} has another method")
+        require(is_ladder == bool(self.levels), f"{column.name} has another method")
 
     def find_query(self, column: ColumnRecord, receipt: Receipt) -> Query:
         """What the counts of a column in a narrow range must be certified for."""
@@ -440,7 +438,7 @@ def draw_rows(plan: Plan, counts: Counts, entropy: Entropy) -> RowDraws:
     private as those after it, and are kept where they are published.
     """
     certified: Any = plan.counts_stage.certified
-    keep = plan.method.unbiased or plan.method.is_signed
+    keep = plan.method.unbiased or plan.method.signed
     if isinstance(certified, CertifiedNoise):
         noisy: Any = certified.release(counts, entropy)
         unclamped = freeze(np.asarray(noisy, np.int64)) if keep else None

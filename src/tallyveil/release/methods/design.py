@@ -30,7 +30,6 @@ class Fair(Method, frozen=True, tag="fair"):
         "Every count was replaced by a random one near it, with the same chance of reporting the "
         "truth for every true count."
     )
-    asked_for: ClassVar[bool] = True
     widest: ClassVar[int] = WIDEST_MATRIX
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.accuracy")
 
@@ -61,8 +60,6 @@ class Design(Method, frozen=True, tag="design"):
         "Every count was replaced by a random one near it, drawn from a table of probabilities "
         "computed to make the expected error as small as privacy allows."
     )
-    asked_for: ClassVar[bool] = True
-    designed: ClassVar[bool] = True
     widest: ClassVar[int] = WIDEST_MATRIX
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.delta")
     with_delta: ClassVar[bool] = True
@@ -82,6 +79,11 @@ class Design(Method, frozen=True, tag="design"):
         name, _, rest = loss_name(self.loss).partition(" ")
         name = "function" if callable(self.loss) else f"{name}:{rest}" if rest else name
         return Design(loss=name, properties=self.properties)
+
+    @property
+    def loss_and_prior(self) -> str:
+        """The loss, and the prior that every design has here."""
+        return f"{self.loss}, uniform"
 
     @property
     def loss_table(self) -> Loss:
@@ -120,7 +122,7 @@ class MechanismFile(Method, frozen=True, tag="file"):
         "publisher supplied and that was certified for this release."
     )
 
-    path: str = ""
+    path: str
 
     def __post_init__(self) -> None:
         set_field(self, "path", str(self.path))
@@ -135,7 +137,7 @@ class MechanismFile(Method, frozen=True, tag="file"):
 
     def for_receipt(self) -> MechanismFile:
         """Return the method without the path of the file."""
-        return MechanismFile()
+        return MechanismFile(path="")
 
 
 DesignMethod = Design

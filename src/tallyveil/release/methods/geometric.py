@@ -18,9 +18,8 @@ from tallyveil.mechanisms.additive import count_moved_by
 from tallyveil.query import Query
 from tallyveil.release.accuracy import FAR, Figures, Outcome, describe_drawn, signed_accuracy
 from tallyveil.release.methods.base import LIMITED_KEYS, Method, Plan, Task, require
-from tallyveil.release.ranges import NO_UPPER
+from tallyveil.release.ranges import NO_UPPER, WIDE
 from tallyveil.release.records import to_plain
-from tallyveil.release.unit import PrivacyUnit
 
 if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt
@@ -44,8 +43,7 @@ class Geometric(Method, frozen=True, tag="geometric"):
         "Every count was replaced by a random one near it (two-sided geometric noise, kept "
         "inside the range)."
     )
-    asked_for: ClassVar[bool] = True
-    is_wide: ClassVar[bool] = True
+    widest: ClassVar[int] = NO_UPPER
     takes: ClassVar[tuple[str, ...]] = LIMITED_KEYS
 
     signed: bool = False
@@ -56,11 +54,6 @@ class Geometric(Method, frozen=True, tag="geometric"):
             raise UsageError("Signed counts are unbiased already: leave out 'unbiased'.")
         if type(self) is not Geometric:
             self.refuse_unbiased()
-
-    @property
-    def is_signed(self) -> bool:
-        """Whether counts are published as drawn, negative ones too."""
-        return self.signed
 
     def choose(self, task: Task, why: str) -> tuple[Method, str]:
         """Staircase noise for all moves of a unit together, or plain noise.
@@ -113,8 +106,7 @@ class Canonical(Geometric, frozen=True, tag="canonical"):
         "Every count was replaced by a random one near it (canonical noise, which has no far "
         "tails, kept inside the range)."
     )
-    asked_for: ClassVar[bool] = False
-    is_wide: ClassVar[bool] = False
+    widest: ClassVar[int] = WIDE
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.delta")
     with_delta: ClassVar[bool] = True
 
@@ -133,14 +125,9 @@ class Staircase(Geometric, frozen=True, tag="staircase"):
         "Every count was replaced by a random one near it (staircase noise, made for all "
         "contributions of one unit to a row together, and kept inside the range)."
     )
-    asked_for: ClassVar[bool] = False
-    is_wide: ClassVar[bool] = False
+    widest: ClassVar[int] = WIDE
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "unit.spread")
     together: ClassVar[bool] = True
-
-    def charge(self, unit: PrivacyUnit, epsilon: Fraction) -> Fraction:
-        """What one unit costs: its moves are in the certificate already."""
-        return epsilon
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
         """The mechanism's table of probabilities, certified for all moves."""

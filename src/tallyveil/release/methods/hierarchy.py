@@ -134,11 +134,6 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         """The number of the finest exact level, -1 for none."""
         return (TOTAL, *self.columns).index(self.invariant) if self.invariant else -1
 
-    @property
-    def bound_column(self) -> str:
-        """The public column with the largest count of every row; empty for none."""
-        return self.upper_column
-
     def name_levels(self, depth: int) -> tuple[str, ...]:
         """The names of the levels above the rows."""
         return (TOTAL, *self.columns)[:depth]

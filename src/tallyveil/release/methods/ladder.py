@@ -41,7 +41,6 @@ class Ladder(Method, frozen=True, tag="ladder"):
         "Counts of the least private level were drawn from the true ones, and those of every "
         "further level from the level before, never from the true ones again.",
     )
-    has_levels: ClassVar[bool] = True
     takes: ClassVar[tuple[str, ...]] = ()
 
     epsilons: Any

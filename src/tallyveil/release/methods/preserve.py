@@ -34,7 +34,7 @@ from tallyveil.release.methods.base import (
     Task,
     draw_rows,
 )
-from tallyveil.release.ranges import WIDE
+from tallyveil.release.ranges import NO_UPPER, WIDE
 from tallyveil.release.split import PLAIN, Tradeoff, choose_split
 from tallyveil.structs import set_field
 
@@ -90,10 +90,9 @@ class Preserve(Method, frozen=True, tag="preserve"):
         "exactly that distribution were assigned in this order. This step looks at no "
         "confidential value.",
     )
-    asked_for: ClassVar[bool] = True
     matches: ClassVar[bool] = True
     keeps_distribution: ClassVar[bool] = True
-    is_wide: ClassVar[bool] = True
+    widest: ClassVar[int] = NO_UPPER
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "counts.nested")
 
     priority: str | int | float = "distribution"
@@ -107,11 +106,6 @@ class Preserve(Method, frozen=True, tag="preserve"):
         """The priority as a number, `PLAIN`, or None for the whole distribution."""
         name = str(self.priority)
         return PRIORITIES[name] if name in PRIORITIES else Fraction(name)
-
-    @property
-    def moves_counts(self) -> bool:
-        """Whether counts are moved towards a best guess after they were matched to ranks."""
-        return moves_counts(self.tradeoff)
 
     def stages(self, task: Task) -> list[tuple[str, Fraction]]:
         """The distribution, where it is worth a share, and the counts."""
@@ -220,11 +214,6 @@ def count_cells(upper: int) -> int:
     return len(growing_thresholds(upper)) + 1 if upper > WIDE else upper + 1
 
 
-def moves_counts(tradeoff: Tradeoff | None) -> bool:
-    """Whether counts are moved towards the best guess after they were matched to ranks."""
-    return isinstance(tradeoff, str) or (tradeoff is not None and tradeoff < 1)
-
-
 def describe_tradeoff(tradeoff: Tradeoff | None) -> tuple[str, ...]:
     """What was done to counts at a tradeoff below 1, as a step of the page; else nothing."""
     if isinstance(tradeoff, str):
@@ -234,7 +223,7 @@ def describe_tradeoff(tradeoff: Tradeoff | None) -> tuple[str, ...]:
             "moved towards it, the least likely first, until they no longer would."
         )
         return (step,)
-    if tradeoff is None or not moves_counts(tradeoff):
+    if tradeoff is None or tradeoff >= 1:
         return ()
     share = shown_rational(tradeoff)
     part = f"the central part, of probability {share}," if tradeoff else "the middle"

@@ -17,46 +17,27 @@ from tallyveil.release.methods.ladder import Ladder
 from tallyveil.release.methods.margins import Margins
 from tallyveil.release.methods.preserve import Preserve
 from tallyveil.release.methods.strata import Strata
+from tallyveil.structs import list_required
 
-AnyMethod: TypeAlias = (
-    Auto
-    | Preserve
-    | Geometric
-    | Fair
-    | Design
-    | MechanismFile
-    | Strata
-    | Ladder
-    | Hierarchy
-    | Margins
+_Method: TypeAlias = (
+    Preserve | Strata | Geometric | Fair | Design | Ladder | Hierarchy | Margins | MechanismFile
 )
-"""What msgspec decodes a method as, by its tag."""
+"""What a publisher asks for and a receipt names: a new method goes here."""
 
-RecordedMethod: TypeAlias = (
-    Preserve
-    | Geometric
-    | Canonical
-    | Staircase
-    | Fair
-    | Design
-    | MechanismFile
-    | Strata
-    | Ladder
-    | Hierarchy
-    | Margins
-)
-"""What a receipt names."""
+AnyMethod: TypeAlias = Auto | _Method
+"""What a publisher asks for; msgspec tells methods apart by their tags."""
+
+RecordedMethod: TypeAlias = _Method | Canonical | Staircase
+"""What a receipt names: a delta or contributions in one row choose the last two."""
 
 METHODS: Mapping[str, type[Method]] = {
-    str(method.__struct_config__.tag): method
-    for method in (
-        *(Auto, Preserve, Strata, Geometric, Canonical, Staircase, Fair, Design, Ladder),
-        *(Hierarchy, Margins, MechanismFile),
-    )
+    str(method.__struct_config__.tag): method for method in get_args(AnyMethod | RecordedMethod)
 }
 
-PLAIN_METHODS = tuple(name for name, method in METHODS.items() if method.asked_for)
-"""The methods that need a name only."""
+PLAIN_METHODS = tuple(
+    str(method.__struct_config__.tag) for method in get_args(AnyMethod) if not list_required(method)
+)
+"""The methods that are asked for by their name alone: they need no keys."""
 
 
 def find_method(name: str) -> type[Method]:

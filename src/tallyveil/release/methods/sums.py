@@ -434,8 +434,8 @@ class Sums(Method, frozen=True):
         for column in receipt.columns:
             counts = table.counts(column.name)
             bounds = np.full(len(counts), column.upper)
-            if self.bound_column:
-                bounds = np.minimum(table.counts(self.bound_column), bounds)
+            if self.upper_column:
+                bounds = np.minimum(table.counts(self.upper_column), bounds)
             require(bool((counts <= bounds).all()), f"a count of {column.name} is above its bound")
             sums = grouping.full.sum_up(counts)
             stated = [
@@ -463,7 +463,7 @@ class Sums(Method, frozen=True):
         return self.say_checked(record, worst)
 
     def _read_bounds(self, table: Table) -> Integers | None:
-        return table.counts(self.bound_column) if self.bound_column else None
+        return table.counts(self.upper_column) if self.upper_column else None
 
     def check_levels(
         self,
