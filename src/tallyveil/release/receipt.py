@@ -25,7 +25,7 @@ from tallyveil.fingerprint import fingerprint, fingerprint_page
 from tallyveil.release.column import Histogram, Matching
 from tallyveil.release.layout import ROW_ORDERS
 from tallyveil.release.methods.base import DISTRIBUTION
-from tallyveil.release.methods.margins import describe_missed
+from tallyveil.release.methods.margins import Margins, describe_missed
 from tallyveil.release.methods.preserve import describe_tradeoff
 from tallyveil.release.methods.registry import RecordedMethod
 from tallyveil.release.methods.sums import MOST_STAGES, Sums
@@ -144,7 +144,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
             inside = inside and self.matching.is_of(self.histogram)
         if not (inside and self.epsilon):
             raise PackageError("The receipt states counts that the column cannot have.")
-        if (self.missed is not None) != (self.method.name == "margins"):
+        if (self.missed is not None) != isinstance(self.method, Margins):
             raise PackageError("The receipt must state by how much each margin is missed.")
 
     @property

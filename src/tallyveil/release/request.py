@@ -15,11 +15,9 @@ from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.base import LIMITED_KEYS, Method
 from tallyveil.release.methods.design import Design
 from tallyveil.release.methods.geometric import Canonical, Geometric
-from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.ladder import Ladder
-from tallyveil.release.methods.margins import Margins
 from tallyveil.release.methods.registry import METHODS, AnyMethod
-from tallyveil.release.methods.sums import BESIDE, MISSED
+from tallyveil.release.methods.sums import Sums
 from tallyveil.release.options import (
     KEEP_ALL,
     ReleaseOptions,
@@ -195,7 +193,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         )
     if options.unit.spread == "distinct_rows":
         unit, delta = separate_moves(unit, delta, len(categories)), Fraction(0)
-    epsilons = _find_epsilons(options, method.name, names, uppers)
+    epsilons = _find_epsilons(options, method.closed_form, names, uppers)
     return Request(
         options,
         tuple(map(ColumnRequest, names, uppers, epsilons)),
@@ -242,9 +240,9 @@ def _check_columns(options: ReleaseOptions, unnamed: bool) -> None:
     if taken := sorted(set(method.public_columns) & set(counted)):
         rule = f"name public columns such as regions, not the count column {taken[0]!r}"
         raise ArgumentError(method.name, rule)
-    beside = BESIDE if isinstance(method, Hierarchy) else (*BESIDE, MISSED)
-    if isinstance(method, (Hierarchy, Margins)):
-        added = {f"{name}_{word}" for name in counted or (COUNT_OF_ROWS,) for word in beside}
+    if isinstance(method, Sums):
+        names = counted or (COUNT_OF_ROWS,)
+        added = {f"{name}_{word}" for name in names for word in method.beside}
         if clash := sorted(added & {*method.public_columns, *counted}):
             raise UsageError(
                 f"The files of totals have a column {clash[0]!r} already: rename it first."
@@ -318,16 +316,7 @@ def _choose_method(options: ReleaseOptions) -> tuple[Method, str]:
         return Canonical(), "a delta was requested; the distribution of counts is not kept"
     if options.budget.accuracy is not None and isinstance(method, Auto):
         return plain, "it keeps the wanted accuracy for every true count"
-    return method, REASONS.get(method.name, "requested")
-
-
-REASONS: Mapping[str, str] = {
-    "ladder": "several privacy levels were requested",
-    "strata": "strata were requested",
-    "hierarchy": "a hierarchy was requested",
-    "margins": "margins were requested",
-}
-"""Why a method is used that its name alone does not ask for."""
+    return method, method.reason
 
 
 def _check_uppers(options: ReleaseOptions, uppers: tuple[int, ...], method: Method) -> None:

@@ -59,7 +59,7 @@ def preview(
     say("checking the choices")
     options = make_options(choices, place)
     say("planning and proving every column")
-    if options.method.name in ("hierarchy", "margins"):  # public labels decide; no count is read
+    if options.method.adds_up:  # public labels decide; no count is read
         plan = preview_labels(Path(place.table), options)
     else:
         plan = preview_release(options, rows)
@@ -111,19 +111,11 @@ def compare_methods(say: Say, *, choices: Choices, place: Place, rows: int) -> l
         Path(place.table), options, rows, say=lambda method: say(f"trying the method {method}")
     )
     for facts in methods:
-        method = str(facts["method"])
-        facts |= {"words": METHODS[method].words, "good_for": GOOD_FOR[method]}
+        method = METHODS[str(facts["method"])]
+        facts |= {"words": method.words, "good_for": method.good_for}
         if "refused" in facts:
             facts["refused"] = name_options(facts["refused"])
     return methods
-
-
-GOOD_FOR = {
-    "preserve": "Maps, histograms and models of the whole table: the table keeps its shape.",
-    "geometric": "Reading single counts, with an accuracy that is promised beforehand.",
-    "fair": "Treating all true counts alike: each is released truthfully equally often.",
-    "design": "The least expected error, with the properties you choose.",
-}
 
 
 def simulate(say: Say, *, choices: Choices, place: Place, rows: int) -> list[dict[str, Any]]:
@@ -212,7 +204,7 @@ def _list_mechanisms(plan: Preview) -> Iterator[tuple[ColumnRequest, str, str]]:
     """List every column with its method, and the closed form with the accuracy of its draw."""
     for column, facts in zip(plan.request.columns, plan.columns, strict=True):
         method = str(facts["method"])
-        yield column, method, "fair" if method == "fair" else "geometric"
+        yield column, method, METHODS[method].closed_form
 
 
 def _make_query(upper: int) -> Query:

@@ -235,6 +235,12 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     """What was done to every count, for the methodology page."""
     steps: ClassVar[tuple[str, ...]] = ()
     """What was done, sentence by sentence, where `words` do not say it all."""
+    good_for: ClassVar[str] = ""
+    """The use that it suits best, where it is compared with others."""
+    reason: ClassVar[str] = "requested"
+    """Why it is used, if it was named."""
+    closed_form: ClassVar[str] = "geometric"
+    """The closed form of `reading.precision` that its draws are as accurate as."""
     matches: ClassVar[bool] = False
     """Whether rows are published with other counts than they drew."""
     keeps_distribution: ClassVar[bool] = False

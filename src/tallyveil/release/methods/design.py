@@ -30,6 +30,10 @@ class Fair(Method, frozen=True, tag="fair"):
         "Every count was replaced by a random one near it, with the same chance of reporting the "
         "truth for every true count."
     )
+    good_for: ClassVar[str] = (
+        "Treating all true counts alike: each is released truthfully equally often."
+    )
+    closed_form: ClassVar[str] = "fair"
     widest: ClassVar[int] = WIDEST_MATRIX
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.accuracy")
 
@@ -60,6 +64,7 @@ class Design(Method, frozen=True, tag="design"):
         "Every count was replaced by a random one near it, drawn from a table of probabilities "
         "computed to make the expected error as small as privacy allows."
     )
+    good_for: ClassVar[str] = "The least expected error, with the properties you choose."
     widest: ClassVar[int] = WIDEST_MATRIX
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.delta")
     with_delta: ClassVar[bool] = True

@@ -43,6 +43,7 @@ class Geometric(Method, frozen=True, tag="geometric"):
         "Every count was replaced by a random one near it (two-sided geometric noise, kept "
         "inside the range)."
     )
+    good_for: ClassVar[str] = "Reading single counts, with an accuracy that is promised beforehand."
     widest: ClassVar[int] = NO_UPPER
     takes: ClassVar[tuple[str, ...]] = LIMITED_KEYS
 

@@ -99,6 +99,7 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         "Rows were ranked by what they are expected to be, and counts with that distribution "
         "were assigned so that every group has its sum; single units settled the rest.",
     )
+    reason: ClassVar[str] = "a hierarchy was requested"
     keeps_distribution: ClassVar[bool] = True
 
     columns: tuple[str, ...]

@@ -41,6 +41,7 @@ class Ladder(Method, frozen=True, tag="ladder"):
         "Counts of the least private level were drawn from the true ones, and those of every "
         "further level from the level before, never from the true ones again.",
     )
+    reason: ClassVar[str] = "several privacy levels were requested"
     takes: ClassVar[tuple[str, ...]] = ()
 
     epsilons: Any

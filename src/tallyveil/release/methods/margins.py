@@ -16,6 +16,7 @@ from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.release.column import Histogram, Matching
 from tallyveil.release.methods.base import Counts, Labels, Plan, Task, list_names, require
 from tallyveil.release.methods.sums import (
+    BESIDE,
     MISSED,
     LevelBudget,
     PublishedSums,
@@ -67,6 +68,8 @@ class Margins(Sums, frozen=True, tag="margins"):
         "Each margin was combined with the sums of its rows, and made whole numbers of at "
         "least 0 with one total.",
     )
+    reason: ClassVar[str] = "margins were requested"
+    beside: ClassVar[tuple[str, ...]] = (*BESIDE, MISSED)
     nothing_measured: ClassVar[str] = "margin"
 
     columns: tuple[tuple[str, ...], ...]

@@ -90,6 +90,9 @@ class Preserve(Method, frozen=True, tag="preserve"):
         "exactly that distribution were assigned in this order. This step looks at no "
         "confidential value.",
     )
+    good_for: ClassVar[str] = (
+        "Maps, histograms and models of the whole table: the table keeps its shape."
+    )
     matches: ClassVar[bool] = True
     keeps_distribution: ClassVar[bool] = True
     widest: ClassVar[int] = NO_UPPER

@@ -66,6 +66,7 @@ class Strata(Method, frozen=True, tag="strata"):
         "counts with that distribution were assigned in this order. This step looks at no "
         "confidential value.",
     )
+    reason: ClassVar[str] = "strata were requested"
     matches: ClassVar[bool] = True
     keeps_distribution: ClassVar[bool] = True
     by_group: ClassVar[bool] = True

@@ -193,6 +193,8 @@ class Sums(Method, frozen=True):
 
     matches: ClassVar[bool] = True
     adds_up: ClassVar[bool] = True
+    beside: ClassVar[tuple[str, ...]] = BESIDE
+    """The columns beside each sum in its files."""
     nothing_measured: ClassVar[str] = "level"
     """What is not measured where rows tell all sums as accurately."""
 
