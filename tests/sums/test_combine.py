@@ -24,11 +24,8 @@ from tallyveil.sums.grouping import Margins, Tree
 
 def incidence(tree: Tree) -> list[Floats]:
     """For every level, which rows each node has."""
-    rows = tree.sizes[-1]
     return [
-        (tree.spread_down(np.arange(size), level, tree.depth) == np.arange(size)[:, None]) * 1.0
-        if level < tree.depth
-        else np.eye(rows)
+        (tree.group_rows(level) == np.arange(size)[:, None]) * 1.0
         for level, size in enumerate(tree.sizes)
     ]
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon, exact_rational
 from tallyveil.release.methods.auto import Auto
+from tallyveil.release.methods.base import LEAST_EPSILON, MOST_DIGITS
 from tallyveil.release.methods.design import MechanismFile
 from tallyveil.release.methods.registry import read_method
 from tallyveil.structs import Struct, list_changes, list_values, set_field
@@ -23,12 +24,6 @@ from tallyveil.untrusted import escape_controls
 
 KEEP_ALL = "all"
 """The value of `keep` that releases every other column."""
-
-MOST_DIGITS = 300
-"""Digits of an amount below its fraction bar."""
-
-LEAST_EPSILON = Fraction(1, 10**8)
-"""Shares of less could not be certified in 62-bit integers."""
 
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**12), Fraction(1, 2)
 LARGEST_CONTRIBUTIONS = 10**6

@@ -28,7 +28,7 @@ from tallyveil.release.plan import Opened, Reading, ReleasePlan, Rows, plan_rele
 from tallyveil.release.request import Request, check_options
 from tallyveil.release.transaction import Say
 from tallyveil.sampling.entropy import Entropy
-from tallyveil.sums.grouping import Margins, sum_by
+from tallyveil.sums.grouping import sum_by
 from tallyveil.tables.counts import HINTS, ColumnCounts, clip_counts
 from tallyveil.tables.microdata import identify_persons
 from tallyveil.tables.table import CountArray, Table
@@ -168,12 +168,8 @@ def list_groups(plan: ReleasePlan) -> dict[str, Integers]:
     groups = {"total": np.zeros(rows, dtype=np.int64)}
     if isinstance(method, Sums):
         tree = plan.groups.full
-        names = method.name_levels(tree.depth)
-        if isinstance(tree, Margins):
-            return groups | dict(zip(names, tree.groups, strict=True))
-        nodes = (np.arange(size) for size in tree.sizes)
-        for level, (name, numbers) in enumerate(zip(names, nodes, strict=False)):
-            groups[name] = tree.spread_down(numbers, level, tree.depth)
+        for level, name in enumerate(method.name_levels(tree.depth)):
+            groups[name] = tree.group_rows(level)
     elif plan.groups is not None:
         groups["+".join(method.public_columns)] = plan.groups
     elif rows > GROUP:

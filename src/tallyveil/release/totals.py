@@ -388,7 +388,7 @@ class GroupTotals:
         measured_tree = self.trees[number]
         tree, rows = measured_tree.combined.tree, int(inside.sum())
         for level, estimates in sorted(self._known[number].items()):
-            nodes = tree.spread_down(np.arange(tree.sizes[level]), level, tree.depth)
+            nodes = tree.group_rows(level)
             members = np.bincount(nodes, minlength=tree.sizes[level])
             part = np.bincount(nodes[inside], minlength=tree.sizes[level])
             complete = (part == members) & (members > 0)

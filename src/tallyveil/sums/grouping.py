@@ -108,11 +108,12 @@ class Tree:
             raise UsageError(f"The grand total must stay below {LARGEST_SUM:,}.")
         return tuple(levels)
 
-    def spread_down(self, values: NDArray[Any], level: int, to: int) -> NDArray[Any]:
-        """Return, for every node of level `to`, the value of its ancestor at `level`."""
-        for parents in self.parents[level:to]:
-            values = values[parents]
-        return values
+    def group_rows(self, level: int) -> Integers:
+        """Return the node of a level that each row belongs to."""
+        nodes = np.arange(self.sizes[level])
+        for parents in self.parents[level:]:
+            nodes = nodes[parents]
+        return nodes
 
 
 def sum_by(groups: Integers, values: NDArray[Any], size: int) -> Floats:
@@ -176,6 +177,10 @@ class Margins:
             added: NDArray[Any] = sum_by(group, rows, size)
             sums.append(added.astype(np.int64) if rows.dtype.kind in "iu" else added)
         return (*sums, rows)
+
+    def group_rows(self, level: int) -> Integers:
+        """Return the group of a margin that each row belongs to."""
+        return self.groups[level]
 
     def restrict(self, rows: Mask) -> tuple[Margins, tuple[Integers, ...]]:
         """Return the margins of some rows only, and the old number of each of their groups."""

@@ -99,6 +99,7 @@ class Auto(Method, frozen=True, tag="auto"):
 
     widest: ClassVar[int] = NO_UPPER
     takes: ClassVar[tuple[str, ...]] = LIMITED_KEYS
+    offers_unbiased: ClassVar[bool] = True
 
     def choose(self, task: Task, why: str) -> tuple[Method, str]:
         """The method that is predicted to be more accurate, and why."""

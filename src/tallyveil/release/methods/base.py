@@ -56,6 +56,12 @@ LIMITED_KEYS = ("epsilon", "budget.accuracy", "budget.delta", "counts.nested", "
 DISTRIBUTION, COUNTS = "distribution", "counts"
 """The kinds of stages that all methods share."""
 
+LEAST_EPSILON = Fraction(1, 10**8)
+"""Shares of less could not be certified in 62-bit integers."""
+
+MOST_DIGITS = 300
+"""Digits of an amount below its fraction bar."""
+
 LEAST_OPEN_RATE = Fraction(REACH, FARTHEST_NOISE)
 """Smallest epsilon of noise on counts in a wide range or none: figures cover all of it."""
 
@@ -257,8 +263,18 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     """The keys of a request that it takes, of those that not every method takes."""
     with_delta: ClassVar[bool] = False
     """Whether its mechanism may have a delta."""
+    offers_unbiased: ClassVar[bool] = False
+    """Whether it draws geometric noise, which can be released before the clamp as well."""
 
     unbiased: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.unbiased and not self.offers_unbiased:
+            raise UsageError(
+                "An unbiased column is made from geometric noise: use the method geometric or "
+                "preserve, strata, a hierarchy or margins."
+            )
 
     @property
     def name(self) -> str:
@@ -308,14 +324,6 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     def describe_outside(self, record: SumsRecord | None) -> str:
         """Name the sums that the guarantee does not cover; empty if it covers all."""
         return ""
-
-    def refuse_unbiased(self) -> None:
-        """Refuse the column of noisy counts for a method that has none."""
-        if self.unbiased:
-            raise UsageError(
-                "An unbiased column is made from geometric noise: use the method geometric or "
-                "preserve, strata, a hierarchy or margins."
-            )
 
     # -- before anything is drawn ----------------------------------------------------------------
 

@@ -37,10 +37,6 @@ class Fair(Method, frozen=True, tag="fair"):
     widest: ClassVar[int] = WIDEST_MATRIX
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.accuracy")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.refuse_unbiased()
-
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
         """The mechanism's table of probabilities, certified."""
         from tallyveil.mechanisms.exponential import fair
@@ -75,7 +71,6 @@ class Design(Method, frozen=True, tag="design"):
     def __post_init__(self) -> None:
         set_field(self, "properties", check_names(self.properties))
         super().__post_init__()
-        self.refuse_unbiased()
         if isinstance(self.loss, str) and self.loss not in OWN_LOSSES:
             parse_loss(self.loss)
 
@@ -132,7 +127,6 @@ class MechanismFile(Method, frozen=True, tag="file"):
     def __post_init__(self) -> None:
         set_field(self, "path", str(self.path))
         super().__post_init__()
-        self.refuse_unbiased()
 
     def plan(self, task: Task, why: str = "") -> Plan:
         """What the file holds; the column costs what that is certified for."""

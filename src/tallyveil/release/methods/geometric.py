@@ -46,6 +46,7 @@ class Geometric(Method, frozen=True, tag="geometric"):
     good_for: ClassVar[str] = "Reading single counts, with an accuracy that is promised beforehand."
     widest: ClassVar[int] = NO_UPPER
     takes: ClassVar[tuple[str, ...]] = LIMITED_KEYS
+    offers_unbiased: ClassVar[bool] = True
 
     signed: bool = False
 
@@ -53,8 +54,6 @@ class Geometric(Method, frozen=True, tag="geometric"):
         super().__post_init__()
         if self.signed and self.unbiased:
             raise UsageError("Signed counts are unbiased already: leave out 'unbiased'.")
-        if type(self) is not Geometric:
-            self.refuse_unbiased()
 
     def choose(self, task: Task, why: str) -> tuple[Method, str]:
         """Staircase noise for all moves of a unit together, or plain noise.
@@ -109,6 +108,7 @@ class Canonical(Geometric, frozen=True, tag="canonical"):
     )
     widest: ClassVar[int] = WIDE
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.delta")
+    offers_unbiased: ClassVar[bool] = False
     with_delta: ClassVar[bool] = True
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
@@ -128,6 +128,7 @@ class Staircase(Geometric, frozen=True, tag="staircase"):
     )
     widest: ClassVar[int] = WIDE
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "unit.spread")
+    offers_unbiased: ClassVar[bool] = False
     together: ClassVar[bool] = True
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:

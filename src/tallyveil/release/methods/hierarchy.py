@@ -202,8 +202,7 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         tree: Any = grouping.part
         if self.exact_level < 0:
             return 0
-        nodes = np.arange(tree.sizes[self.exact_level])
-        rows = tree.spread_down(nodes, self.exact_level, tree.depth)
+        rows = tree.group_rows(self.exact_level)
         if bounds is not None:
             rows = rows[grouping.take(tree.depth, bounds) > 0]
         return int((np.bincount(rows) == 1).sum())

@@ -12,15 +12,20 @@ from tallyveil.certified.ladder import Ladder as CertifiedLadder
 from tallyveil.certified.ladder import check_levels
 from tallyveil.errors import ArgumentError
 from tallyveil.release.column import Histogram, PublishedColumn
-from tallyveil.release.methods.base import Counts, Method, Plan, Task, require
+from tallyveil.release.methods.base import (
+    LEAST_EPSILON,
+    MOST_DIGITS,
+    Counts,
+    Method,
+    Plan,
+    Task,
+    require,
+)
 from tallyveil.structs import set_field
 
 if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt
     from tallyveil.sampling.entropy import Entropy
-
-LEAST_EPSILON = Fraction(1, 10**8)
-MOST_DIGITS = 300
 
 
 class Ladder(Method, frozen=True, tag="ladder"):
@@ -55,7 +60,6 @@ class Ladder(Method, frozen=True, tag="ladder"):
             raise ArgumentError("epsilons", rule)
         set_field(self, "epsilons", tuple(map(str, levels)))
         super().__post_init__()
-        self.refuse_unbiased()
 
     @property
     def levels(self) -> tuple[Fraction, ...]:

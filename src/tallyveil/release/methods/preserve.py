@@ -27,6 +27,7 @@ from tallyveil.release.column import Histogram, Matching, PublishedColumn
 from tallyveil.release.methods.base import (
     COUNTS,
     DISTRIBUTION,
+    MOST_DIGITS,
     Counts,
     Method,
     Plan,
@@ -49,7 +50,6 @@ PRIORITIES: Mapping[str, Tradeoff | None] = {
 """The tradeoffs that have names; None keeps exactly the estimated distribution."""
 
 LARGEST_TRADEOFF = 1000
-MOST_DIGITS = 300
 BEST_USE = "best guess for each row; not to be summed, averaged or tabulated"
 
 ROWS_PER_COUNT = 5
@@ -97,6 +97,7 @@ class Preserve(Method, frozen=True, tag="preserve"):
     keeps_distribution: ClassVar[bool] = True
     widest: ClassVar[int] = NO_UPPER
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "counts.nested")
+    offers_unbiased: ClassVar[bool] = True
 
     priority: str | int | float = "distribution"
 

@@ -70,6 +70,7 @@ class Strata(Method, frozen=True, tag="strata"):
     matches: ClassVar[bool] = True
     keeps_distribution: ClassVar[bool] = True
     by_group: ClassVar[bool] = True
+    offers_unbiased: ClassVar[bool] = True
 
     columns: tuple[str, ...]
 

@@ -193,6 +193,7 @@ class Sums(Method, frozen=True):
 
     matches: ClassVar[bool] = True
     adds_up: ClassVar[bool] = True
+    offers_unbiased: ClassVar[bool] = True
     beside: ClassVar[tuple[str, ...]] = BESIDE
     """The columns beside each sum in its files."""
     nothing_measured: ClassVar[str] = "level"
@@ -375,7 +376,7 @@ class Sums(Method, frozen=True):
         `tree` has its rows in the order of the released `table`, which has the labels.
         """
         names = self.list_labels(level)
-        first = _find_first_rows(tree, level)
+        first = np.unique(tree.group_rows(level), return_index=True)[1]
         labels = [
             np.array(table.codes(n).labels, dtype=object)[table.codes(n).codes[first]]
             for n in names
@@ -582,12 +583,3 @@ def read_estimates(content: bytes, column: str, sums: int) -> Floats:
     if not printed or format_numbers(values) != texts:
         raise PackageError(f"The files of sums do not hold the estimates of {column!r}.")
     return values
-
-
-def _find_first_rows(tree: Tree | Margins, level: int) -> Integers:
-    """For every node of a level, the first row below it."""
-    if isinstance(tree, Margins):
-        return np.unique(tree.groups[level], return_index=True)[1]
-    nodes = np.arange(tree.sizes[level])
-    of_rows = tree.spread_down(nodes, level, tree.depth)
-    return np.unique(of_rows, return_index=True)[1]
