@@ -154,7 +154,7 @@ def estimate_total(
     rows = np.flatnonzero(_choose_rows(table, receipt, texts))
     if len(rows) == 0:
         raise ArgumentError("where", "leave at least one row")
-    add = record.method.prepare_adding(released_column, confidence, whole=not names)
+    add = record.method.prepare_adding(released_column, confidence, all_rows=not names)
     if not names:
         return add(rows)
     _require_public(names, receipt, "by")

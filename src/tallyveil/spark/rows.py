@@ -62,7 +62,7 @@ class ClusterRows(Rows):
     frame : DataFrame
         It is read once, or counted in one job.
     options : ReleaseOptions
-        What is asked for.
+        The options of the release.
     """
 
     def __init__(self, frame: Any, options: ReleaseOptions) -> None:
@@ -121,7 +121,7 @@ class ClusterRows(Rows):
         return Reading(*read_columns(source, request, lambda _, name, __: counts[name]))
 
     def _stand_in(self, place: int, rows: int) -> ColumnCounts:
-        """Zeros instead of counts, which stay there: as many, and in order if the counts are."""
+        """Return as many zeros as there are counts, which stay there, in order if counts are."""
         values, parts = np.zeros(rows, np.uint8), [part for part in self.parts if part.rows > 1]
         rises, falls = (all(getattr(p, way)[place] for p in parts) for way in ("rises", "falls"))
         is_constant = rises and falls and len({part.first[place] for part in parts}) < 2

@@ -55,11 +55,11 @@ class Prediction:
 
 
 def predict(rows: int, upper: int, epsilon: Fraction) -> Prediction:
-    """The errors of `preserve` against those of `geometric`, for these public sizes.
+    """Predict the errors of `preserve` against those of `geometric`, from public sizes.
 
     With s = 1/sinh(epsilon), the error of plain noise, N rows and U possible counts, at most 2,001,
     each is c/(1 + k N^a U^-b s^d): alike where there is little noise, and the smaller the more
-    noise there is for the range..
+    noise there is for the range.
 
     >>> print(predict(3000, 2000, Fraction(1)))
     single counts 1.10, distribution 0.59, sums of 30 rows 0.95
@@ -73,7 +73,7 @@ def predict(rows: int, upper: int, epsilon: Fraction) -> Prediction:
 
 
 def choose_method(rows: int | None, upper: int, epsilon: Fraction) -> tuple[str, str]:
-    """The method for `auto`, and why; looks at public sizes only.
+    """Choose the method for `auto` from public sizes alone, and say why.
 
     >>> choose_method(1000, 40, Fraction(1))[0], choose_method(50, 40, Fraction(1))[0]
     ('preserve', 'preserve')
@@ -86,12 +86,11 @@ def choose_method(rows: int | None, upper: int, epsilon: Fraction) -> tuple[str,
         return "geometric", f"{rows:,} rows are too few to tell how their counts are distributed"
     prediction = predict(rows, upper, epsilon)
     name = "preserve" if prediction.prefers_preserve else "geometric"
-    against = f"its errors are predicted at these multiples of geometric noise's: {prediction}"
-    if name == "geometric":
-        against = (
-            f"the errors of preserve are predicted at these multiples of its own: {prediction}"
-        )
-    return name, f"for {rows:,} rows, mostly with small counts, {against}; their product decides"
+    errors = "its errors" if name == "preserve" else "the errors of preserve"
+    return name, (
+        f"for {rows:,} rows, mostly with small counts, {errors} are predicted at these multiples "
+        f"of geometric noise's: {prediction}; their product decides"
+    )
 
 
 class Auto(Method, frozen=True, tag="auto"):
@@ -102,7 +101,7 @@ class Auto(Method, frozen=True, tag="auto"):
     offers_unbiased: ClassVar[bool] = True
 
     def choose(self, task: Task, why: str) -> tuple[Method, str]:
-        """The method that is predicted to be more accurate, and why."""
+        """Choose the method that is predicted to be more accurate, and say why."""
         name, reason = choose_method(task.rows, task.upper, task.epsilon)
         method = Preserve if name == "preserve" else Geometric
         return method(unbiased=self.unbiased), reason

@@ -1,7 +1,7 @@
-"""What every method of release is: options, one plan, one draw, what is published, what is checked.
+"""Methods of release: options, one plan, one draw, published columns, checks.
 
-A method's file holds all that is particular to it. Nothing else in the program compares names of
-methods: requests, receipts, pages and checks ask the method.
+A method's file holds all that is particular to it: requests, receipts, pages and checks ask the
+method. A new one needs its file, a line of `methods.registry` and a page.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Counts: TypeAlias = NDArray[Any]
 """True counts of one column, in 0..upper, in any integer type."""
 
 Check: TypeAlias = tuple[str, Callable[[], str]]
-"""One thing that is checked of a folder: its name, and what says that it holds, or raises."""
+"""A check of a folder: its name, and a function that describes the result, or raises."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Labels:
     by: tuple[str, ...] = ()
 
     def read(self, name: str, argument: str) -> Codes:
-        """A column's labels, row for row, for the argument that names it."""
+        """Return a column's labels, row for row, for the argument that names it."""
         if self.categories:
             if name not in self.by:
                 raise ArgumentError(argument, f"name columns of 'by': {', '.join(self.by)}", name)
@@ -105,7 +105,7 @@ class Task:
     unit, delta : PrivacyUnit and Fraction
         Who is protected, and the slack.
     groups : any
-        What `Method.group` made of public labels.
+        The result of `Method.group` for public labels.
     sizes : tuple of int
         Of a method that adds up, how many nodes of each level are measured; those of `groups`
         where they are known.
@@ -138,7 +138,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class PlannedStage:
-    """One step that spends: what it draws from, and what it costs a person.
+    """A step that spends: the noise it draws from, and its cost to one person.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class PlannedStage:
     kind : str
         ``"distribution"``, ``"counts"`` or that of a level of sums.
     certified : Certified
-        What is drawn from. Its file and certificate go into the release folder.
+        The mechanism. Its file and certificate go into the release folder.
     epsilon : Fraction
         The cost to one person.
     """
@@ -180,7 +180,7 @@ class PlannedStage:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How a column is drawn, from what, and what that costs; made before any count is touched.
+    """The draws of a column, their mechanisms and their cost, before any count is touched.
 
     `stages` are in the order of drawing, the counts last. They hold the very objects that draw,
     that the ledger hashes and that the folder ships.
@@ -199,20 +199,20 @@ class Plan:
         return self.stages[-1]
 
     def find(self, kind: str) -> CertifiedNoise | None:
-        """The noise of a stage; None if there is no such stage."""
+        """Find the noise of a stage; None if there is no such stage."""
         for stage in self.stages:
             if stage.kind == kind and isinstance(stage.certified, CertifiedNoise):
                 return stage.certified
         return None
 
     def draw(self, counts: Counts, entropy: Entropy) -> Any:
-        """Private draws for all rows but structural zeros: the only step that sees true counts."""
+        """Draw all rows but structural zeros: the only step that sees true counts."""
         free = self.task.free
         require_range(counts, self.task.upper + 1)
         return self.method.draw(self, counts if free is None else counts[free], entropy)
 
     def publish(self, draws: Any, entropy: Entropy) -> tuple[PublishedColumn, ...]:
-        """What is published of the draws; one column, or one for each level of a ladder."""
+        """Make the published column of the draws, or one for each level of a ladder."""
         published, free = self.method.publish(self, draws, entropy), self.task.free
         return published if free is None else tuple(spread_out(part, free) for part in published)
 
@@ -236,11 +236,11 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     """
 
     brief: ClassVar[str] = ""
-    """What is done to every count in a few words, for the screen."""
+    """The treatment of every count in a few words, for the screen."""
     words: ClassVar[str] = ""
-    """What was done to every count, for the methodology page."""
+    """The treatment of every count, for the methodology page."""
     steps: ClassVar[tuple[str, ...]] = ()
-    """What was done, sentence by sentence, where `words` do not say it all."""
+    """Its steps, sentence by sentence, where `words` do not say it all."""
     good_for: ClassVar[str] = ""
     """The use that it suits best, where it is compared with others."""
     reason: ClassVar[str] = "requested"
@@ -260,7 +260,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     widest: ClassVar[int] = WIDE
     """The largest upper bound it takes; `NO_UPPER` if it needs none."""
     takes: ClassVar[tuple[str, ...]] = ("epsilon",)
-    """The keys of a request that it takes, of those that not every method takes."""
+    """The keys that it takes, among `LIMITED_KEYS`."""
     with_delta: ClassVar[bool] = False
     """Whether its mechanism may have a delta."""
     offers_unbiased: ClassVar[bool] = False
@@ -307,12 +307,12 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
 
     @property
     def loss_and_prior(self) -> str:
-        """What it minimises the expected value of, for the record of the page."""
+        """The loss and prior of its design, for the record of the page."""
         return "not used"
 
     @property
     def tradeoff(self) -> Tradeoff | None:
-        """What one unit of distribution error is worth in errors of counts, where it was given."""
+        """The worth of one unit of distribution error in errors of counts, where it was given."""
         return None
 
     @property
@@ -328,35 +328,34 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     # -- before anything is drawn ----------------------------------------------------------------
 
     def group(self, labels: Labels, order: Integers | None = None, free: Mask | None = None) -> Any:
-        """Groups of rows from public labels; `check` asks for them of the published table.
+        """Group rows by public labels; `check` does it again for the published table.
 
         `order` is that of the published rows, which numbers the groups.
         """
         return None
 
     def choose(self, task: Task, why: str) -> tuple[Method, str]:
-        """The method that is used, from public sizes alone, and why."""
+        """Choose the method that is used, from public sizes alone, and say why."""
         return self, why
 
     def stages(self, task: Task) -> list[tuple[str, Fraction]]:
-        """Kind and epsilon of every stage, the counts last: what is drawn, and what a receipt
-        must show."""
+        """List kind and epsilon of every stage, the counts last, as a receipt must show them."""
         return [(COUNTS, task.epsilon)]
 
     def charge(self, unit: PrivacyUnit, epsilon: Fraction) -> Fraction:
-        """What a stage that is certified at `epsilon` costs one unit."""
+        """Return the cost to one unit of a stage that is certified at `epsilon`."""
         return epsilon if self.together else unit.charge(epsilon)
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
-        """What the counts are drawn from, certified."""
+        """Certify the mechanism of the counts."""
         return certify_rows(task, epsilon)
 
     def plan(self, task: Task, why: str = "") -> Plan:
-        """Everything certified, nothing drawn."""
+        """Certify everything and draw nothing."""
         return self.build_plan(task, why, self.certify(task, self.stages(task)[-1][1]))
 
     def build_plan(self, task: Task, why: str, certified: Certified, **facts: Any) -> Plan:
-        """The plan of a column whose counts are drawn from `certified`."""
+        """Build the plan of a column whose counts are drawn from `certified`."""
         *others, (last, _) = self.stages(task)
         drawn = [*((kind, certify_noise(part)) for kind, part in others), (last, certified)]
         stages = tuple(
@@ -366,23 +365,23 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         return Plan(task, self, why, facts.pop("epsilon", task.epsilon), stages, **facts)
 
     def preview(self, plan: Plan) -> dict[str, Any]:
-        """How accurate the column will be, as far as that is known before the draw; JSON-ready."""
+        """Describe the accuracy that is known before the draw; JSON-ready."""
         accuracy = expected_accuracy(plan.counts_stage.certified, plan.task.upper)
         return {"accuracy": to_plain(accuracy.record())}
 
     def note(self, plans: Sequence[Plan]) -> str:
-        """What somebody at a screen should know of the plans before anything is spent."""
+        """Warn somebody at a screen before anything is spent; empty where there is no need."""
         return ""
 
     # -- the draw, and what follows from it ------------------------------------------------------
 
     def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> Any:
-        """One certified draw for every row; each row is one person's only row."""
+        """Draw every row once; each row is one person's only row."""
         entropy.rekey()
         return draw_rows(plan, counts, entropy)
 
     def publish(self, plan: Plan, draws: Any, entropy: Entropy) -> tuple[PublishedColumn, ...]:
-        """The draws themselves."""
+        """Publish the draws themselves."""
         values = freeze(draws.values)
         counted = Histogram.count(values)
         return (PublishedColumn(values, counted, unbiased=draws.noisy, signed=self.signed),)
@@ -390,11 +389,11 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     def write_files(
         self, plans: Sequence[Plan], columns: Sequence[PublishedColumn], table: Table
     ) -> dict[str, bytes]:
-        """Further files of the release by name."""
+        """Build further files of the release, by name."""
         return {}
 
     def describe(self, outcome: Outcome) -> Figures:
-        """The figures of a column; the same for who publishes it and for who checks it."""
+        """Work out the figures of a column, for its publisher and for its check alike."""
         return describe_matched(outcome) if self.matches else describe_drawn(outcome)
 
     # -- a release that is read back -------------------------------------------------------------
@@ -417,25 +416,25 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         require(is_ladder == bool(self.levels), f"{column.name} has another method")
 
     def find_query(self, column: ColumnRecord, receipt: Receipt) -> Query:
-        """What the counts of a column in a narrow range must be certified for."""
+        """Return the query that counts in a narrow range must be certified for."""
         return Query.count(column.upper)
 
     def list_checks(self, folder: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
-        """What is particular to a folder of this method."""
+        """List the checks that only a folder of this method needs."""
         return []
 
     def prepare_adding(
-        self, column: Readable, confidence: float, whole: bool = False
+        self, column: Readable, confidence: float, all_rows: bool = False
     ) -> Callable[[Integers], Estimate]:
-        """How rows of a column are added: from their numbers to the estimate of their total.
+        """Return the function that estimates the total of some rows from their numbers.
 
-        With `whole`, all margins together tell the total of all rows.
+        With `all_rows`, all margins together tell the total of all rows.
         """
         return partial(column.add, confidence)
 
 
 def certify_rows(task: Task, epsilon: Fraction) -> CertifiedGeometric | CertifiedNoise:
-    """Geometric noise for every row: clamped, or without bounds where the range is wide."""
+    """Certify geometric noise for every row: clamped, or without bounds in a wide range."""
     if task.upper <= WIDE:
         return certify_geometric(task.query, epsilon)
     if epsilon < LEAST_OPEN_RATE:  # figures would leave out noise that is drawn
@@ -446,7 +445,7 @@ def certify_rows(task: Task, epsilon: Fraction) -> CertifiedGeometric | Certifie
 
 
 def draw_rows(plan: Plan, counts: Counts, entropy: Entropy) -> RowDraws:
-    """One certified draw for every row; noise is cut to 0..upper, which looks at the draw alone.
+    """Draw every row once; noise is cut to 0..upper, which looks at the draw alone.
 
     The certificate proves the noise on all whole numbers, so the draws before the clamp are as
     private as those after it, and are kept where they are published.

@@ -19,7 +19,7 @@ from tallyveil.release.ranges import WIDEST_MATRIX
 from tallyveil.structs import set_field
 
 OWN_LOSSES = ("function", "table")
-"""What receipts call a loss that was given as an object."""
+"""The names that receipts give to losses that are objects."""
 
 
 class Fair(Method, frozen=True, tag="fair"):
@@ -38,7 +38,7 @@ class Fair(Method, frozen=True, tag="fair"):
     takes: ClassVar[tuple[str, ...]] = ("epsilon", "budget.accuracy")
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
-        """The mechanism's table of probabilities, certified."""
+        """Certify the mechanism's table of probabilities."""
         from tallyveil.mechanisms.exponential import fair
 
         return certify(fair(task.query, epsilon))
@@ -92,7 +92,7 @@ class Design(Method, frozen=True, tag="design"):
         return parse_loss(loss) if isinstance(loss, str) else loss
 
     def plan(self, task: Task, why: str = "") -> Plan:
-        """The design, certified, and what its solver says of it."""
+        """Certify the design, and keep what its solver says of it."""
         from tallyveil.optimize.design import design
 
         table = design(
@@ -129,7 +129,7 @@ class MechanismFile(Method, frozen=True, tag="file"):
         super().__post_init__()
 
     def plan(self, task: Task, why: str = "") -> Plan:
-        """What the file holds; the column costs what that is certified for."""
+        """Certify what the file holds; the column costs the epsilon of that."""
         certified = _read_supplied(Path(self.path), task.query, task.epsilon)
         cost = certified.exact_epsilon
         return self.build_plan(task, why, certified, epsilon=cost, solver="supplied")
@@ -140,11 +140,11 @@ class MechanismFile(Method, frozen=True, tag="file"):
 
 
 DesignMethod = Design
-"""The public name, beside the mechanism that `tallyveil.design` returns."""
+"""The public name: `tallyveil.design` is a function."""
 
 
 def _read_supplied(path: Path, query: Query, epsilon: Fraction) -> CertifiedAnswers:
-    """A mechanism the publisher supplies: certified already, or certified here."""
+    """Read the publisher's mechanism: certified already, or certified here."""
     from tallyveil.certified.files import read_mechanism
 
     read = read_mechanism(path, query, epsilon)

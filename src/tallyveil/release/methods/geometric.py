@@ -56,7 +56,7 @@ class Geometric(Method, frozen=True, tag="geometric"):
             raise UsageError("Signed counts are unbiased already: leave out 'unbiased'.")
 
     def choose(self, task: Task, why: str) -> tuple[Method, str]:
-        """Staircase noise for all moves of a unit together, or plain noise.
+        """Choose staircase noise for all moves of a unit together, or plain noise.
 
         The former errs less, but is not made for wide ranges, nor at a small or vast epsilon.
         """
@@ -71,7 +71,7 @@ class Geometric(Method, frozen=True, tag="geometric"):
         return self, f"{why}; noise made for them together needs {needs}"
 
     def plan(self, task: Task, why: str = "") -> Plan:
-        """Everything certified, nothing drawn."""
+        """Certify everything and draw nothing."""
         if self.signed and task.upper != NO_UPPER:
             raise UsageError(
                 "Signed counts are drawn without an upper bound, row by row: leave 'upper' out, "
@@ -80,14 +80,14 @@ class Geometric(Method, frozen=True, tag="geometric"):
         return super().plan(task, why)
 
     def preview(self, plan: Plan) -> dict[str, Any]:
-        """How accurate the column will be; JSON-ready."""
+        """Describe the accuracy of the column; JSON-ready."""
         if not self.signed:
             return super().preview(plan)
         accuracy = signed_accuracy(plan.counts_stage.certified.exact_epsilon, FAR)
         return {"accuracy": to_plain(accuracy.record())}
 
     def note(self, plans: Sequence[Plan]) -> str:
-        """Columns whose range is too wide for the noise that contributions in one row allow."""
+        """Name columns whose range is too wide for staircase noise."""
         tasks = [plan.task for plan in plans if plan.task.unit.one_row]
         wide = [task.name for task in tasks if task.upper > WIDEST_STAIRCASE]
         if not wide:
@@ -112,7 +112,7 @@ class Canonical(Geometric, frozen=True, tag="canonical"):
     with_delta: ClassVar[bool] = True
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
-        """The mechanism's table of probabilities, certified."""
+        """Certify the mechanism's table of probabilities."""
         from tallyveil.mechanisms.geometric import canonical
 
         return certify(canonical(task.query, epsilon, task.delta))
@@ -132,14 +132,14 @@ class Staircase(Geometric, frozen=True, tag="staircase"):
     together: ClassVar[bool] = True
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
-        """The mechanism's table of probabilities, certified for all moves."""
+        """Certify the mechanism's table of probabilities for all moves."""
         from tallyveil.mechanisms.additive import whole_staircase
 
         moves = task.unit.multiplier
         return certify(whole_staircase(task.upper, moves, epsilon * moves))
 
     def describe(self, outcome: Outcome) -> Figures:
-        """The figures of a column, without bounds: those are for a move by one."""
+        """Work out the figures of a column, without bounds, which are for a move by one."""
         return describe_drawn(outcome, bounded=False)
 
     def check_proofs(
@@ -151,5 +151,5 @@ class Staircase(Geometric, frozen=True, tag="staircase"):
         super().check_proofs(column, certified, receipt)
 
     def find_query(self, column: ColumnRecord, receipt: Receipt) -> Query:
-        """Counts where one unit moves one of them by all its moves."""
+        """Return the query where one unit moves one count by all its moves."""
         return count_moved_by(column.upper, receipt.unit.multiplier)

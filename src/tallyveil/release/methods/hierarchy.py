@@ -56,10 +56,10 @@ if TYPE_CHECKING:
 
 TOTAL = "total"
 TOTAL_WORDS = (TOTAL, "nation", "all")
-"""What the grand total may be called."""
+"""The names that the grand total may have."""
 
 MOST_LEVELS = 40
-"""How many columns a hierarchy may have."""
+"""The largest number of columns of a hierarchy."""
 
 MANY, POWER = 300, 1 / 6
 """From this number of rows for each possible count the distribution gets its whole share,
@@ -136,11 +136,11 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         return (TOTAL, *self.columns).index(self.invariant) if self.invariant else -1
 
     def name_levels(self, depth: int) -> tuple[str, ...]:
-        """The names of the levels above the rows."""
+        """Name the levels above the rows."""
         return (TOTAL, *self.columns)[:depth]
 
     def list_labels(self, level: int) -> tuple[str, ...]:
-        """The public columns whose labels name the groups of a level."""
+        """List the public columns whose labels name the groups of a level."""
         return self.columns[:level]
 
     # -- before anything is drawn ----------------------------------------------------------------
@@ -148,10 +148,10 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
     def group(
         self, labels: Labels, order: Integers | None = None, free: Mask | None = None
     ) -> Grouping:
-        """The tree of the table's rows.
+        """Build the tree of the table's rows.
 
         Nodes are numbered in the order of the published rows, so their order tells nothing else;
-        the last level stands in the order of the table itself.
+        the last level has the order of the table itself.
         """
         columns = [labels.read(name, "hierarchy") for name in self.columns]
         listed = labels.by if labels.categories else ()
@@ -183,7 +183,7 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         return LevelBudget(tuple(share * rest for share in shares), first)
 
     def list_trees(self, grouping: Grouping, epsilon: Fraction, upper: int) -> list[MeasuredTree]:
-        """The one tree, and all that was measured in it."""
+        """Return the one tree with all its measurements."""
         tree: Any = grouping.part
         budget = self.split(tree.sizes, epsilon, upper)
         combined = describe_tree(tree, budget, upper, self.exact_level)
@@ -194,10 +194,10 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         return [MeasuredTree(combined, measured, range(tree.depth))]
 
     def count_alone(self, grouping: Grouping, bounds: Integers | None = None) -> int:
-        """How many rows are the only ones of their group, where sums of groups are exact.
+        """Count the rows that are the only ones of their group, where sums of groups are exact.
 
-        Their counts are published exactly, too. Which rows these are is public: labels say it.
-        Structural zeros beside a row, and rows whose public bound is 0, hide nothing of it.
+        Their counts are published exactly, too. Labels say which rows these are.
+        Structural zeros in a row's group, and rows whose public bound is 0, hide nothing of it.
         """
         tree: Any = grouping.part
         if self.exact_level < 0:
@@ -210,7 +210,7 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
     # -- the draw, and what follows from it ------------------------------------------------------
 
     def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> SumDraws:
-        """Noisy sums of every level and a noisy cumulative histogram."""
+        """Draw noisy sums of every level and a noisy cumulative histogram."""
         entropy.rekey()
         sums = plan.task.groups.part.sum_up(counts.astype(np.int64))
         levels: list[Integers | None] = []
@@ -258,7 +258,7 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         return (column.fill(grouping),)
 
     def _combine(self, tree: Tree, draws: SumDraws, budget: LevelBudget, upper: int) -> Combined:
-        """The best estimate of all levels from everything that was measured."""
+        """Combine all measurements into the best estimate of all levels."""
         rows = tree.sizes[-1]
         total = 0.0 if draws.totals is None else float(rows * upper - draws.totals.sum())
         measured = list_measured(draws.levels, budget, upper, self.exact_level, total)
@@ -286,14 +286,14 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
     def find_total(
         self, grouping: Grouping, column: ColumnRecord, estimates: Sequence[Floats]
     ) -> float | None:
-        """The estimated grand total, or None where the rows' distribution gave a better one."""
+        """Estimate the grand total; None where the rows' distribution gave a better one."""
         budget = self.split(grouping.part.sizes, column.epsilon, column.upper)
         if self.exact_level < 0 and budget.only_rows:
             return None
         return float(estimates[0][0])
 
     def say_checked(self, record: SumsRecord, worst: int) -> str:
-        """What a check of the files found, in words."""
+        """Describe the result of a check of the files."""
         words = f", no row above its {self.upper_column}" if self.upper_column else ""
         outside = self.describe_outside(record)
         words += f"; outside the guarantee: {outside}" if outside else ""
@@ -301,7 +301,7 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
 
 
 def _find_bounds(plan: Plan) -> Integers:
-    """The largest count of every free row."""
+    """Return the largest count of every free row."""
     task = plan.task
     most = np.full(task.sizes[-1], task.upper)
     if task.bounds is None:
@@ -311,7 +311,7 @@ def _find_bounds(plan: Plan) -> Integers:
 
 
 def _estimate(values: Integers, draws: SumDraws, budget: LevelBudget, upper: int) -> Floats:
-    """The share of rows that have each count, as the rows and the histogram tell it.
+    """Estimate the share of rows with each count from the rows and the histogram.
 
     Rows without a histogram are so near the truth that a smooth model would only blur them.
     """
@@ -323,7 +323,7 @@ def _estimate(values: Integers, draws: SumDraws, budget: LevelBudget, upper: int
 
 
 def _share_distribution(epsilon: Fraction, records: int, size: int) -> Fraction:
-    """What part the distribution gets: 0.08 + 0.2 exp(-3 epsilon), none where rows tell it.
+    """Choose the share of the distribution: 0.08 + 0.2 exp(-3 epsilon), 0 where rows tell it.
 
     Less than without groups, because their sums help to estimate it, and less where there are
     few rows for each possible count.

@@ -67,11 +67,11 @@ class Ladder(Method, frozen=True, tag="ladder"):
         return tuple(map(Fraction, self.epsilons))
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
-        """All levels, each certified given the one before."""
+        """Certify every level given the one before."""
         return CertifiedLadder(task.query, self.levels)
 
     def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> list[Counts]:
-        """One draw per row and level; only the first looks at the counts."""
+        """Draw every row once for each level; only the first draw looks at the counts."""
         ladder: Any = plan.counts_stage.certified
         entropy.rekey()
         drawn: list[Counts] = ladder.draw_positions(counts, entropy)
@@ -80,7 +80,7 @@ class Ladder(Method, frozen=True, tag="ladder"):
     def publish(
         self, plan: Plan, draws: list[Counts], entropy: Entropy
     ) -> tuple[PublishedColumn, ...]:
-        """The draws themselves, one column per level."""
+        """Publish the draws themselves, one column for each level."""
         return tuple(PublishedColumn(freeze(level), Histogram.count(level)) for level in draws)
 
     def check_proofs(

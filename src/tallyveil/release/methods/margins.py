@@ -102,11 +102,11 @@ class Margins(Sums, frozen=True, tag="margins"):
         return self.columns
 
     def name_levels(self, depth: int) -> tuple[str, ...]:
-        """The names of the margins."""
+        """Name the margins."""
         return tuple("+".join(names) for names in self.columns)
 
     def list_labels(self, level: int) -> tuple[str, ...]:
-        """The public columns whose labels name the groups of a margin."""
+        """List the public columns whose labels name the groups of a margin."""
         return self.columns[level]
 
     # -- before anything is drawn ----------------------------------------------------------------
@@ -114,7 +114,7 @@ class Margins(Sums, frozen=True, tag="margins"):
     def group(
         self, labels: Labels, order: Integers | None = None, free: Mask | None = None
     ) -> Grouping:
-        """The groups of every margin, numbered in the order of the published rows."""
+        """Group rows by every margin; groups are numbered in the order of the published rows."""
         groups = []
         for names in self.columns:
             codes = number_together([labels.read(name, "margins").codes for name in names])
@@ -136,7 +136,7 @@ class Margins(Sums, frozen=True, tag="margins"):
         return LevelBudget(tuple(part * epsilon for part in parts), Fraction(0))
 
     def list_trees(self, grouping: Grouping, epsilon: Fraction, upper: int) -> list[MeasuredTree]:
-        """For each margin a tree whose total was not measured."""
+        """Return for each margin a tree whose total was not measured."""
         margins: Any = grouping.part
         budget = self.split(margins.sizes, epsilon, upper)
         trees = []
@@ -148,7 +148,7 @@ class Margins(Sums, frozen=True, tag="margins"):
         return trees
 
     def plan(self, task: Task, why: str = "") -> Plan:
-        """Everything certified, or an `ArgumentError` if margins cannot be met together."""
+        """Certify everything, unless margins cannot be met together."""
         apart = None if task.groups is None else task.groups.part.find_apart()
         if apart is not None:
             names = " and ".join("+".join(self.columns[margin]) for margin in apart)
@@ -163,7 +163,7 @@ class Margins(Sums, frozen=True, tag="margins"):
     # -- the draw, and what follows from it ------------------------------------------------------
 
     def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> SumDraws:
-        """Noisy sums of every margin that is measured, and noisy rows."""
+        """Draw noisy sums of every margin that is measured, and noisy rows."""
         entropy.rekey()
         sums = plan.task.groups.part.sum_up(counts.astype(np.int64))
         pairs = zip(self.list_noises(plan), sums, strict=True)
@@ -171,7 +171,7 @@ class Margins(Sums, frozen=True, tag="margins"):
         return SumDraws(tuple(None if part is None else freeze(part) for part in drawn))
 
     def publish(self, plan: Plan, draws: SumDraws, entropy: Entropy) -> tuple[PublishedSums, ...]:
-        """Margins as whole numbers with one total, and rows that meet them."""
+        """Round margins to whole numbers with one total, and fit rows to them."""
         task, rows = plan.task, draws.levels[-1]
         margins, upper, noisy = task.groups.part, task.upper, np.asarray(rows)
         order = entropy.permutation(len(noisy))
@@ -194,7 +194,7 @@ class Margins(Sums, frozen=True, tag="margins"):
         return (column.fill(task.groups),)
 
     def _combine(self, plan: Plan, draws: SumDraws, margin: int) -> Combined:
-        """A margin's own measurement, if any, and the sums of its rows, weighted by precision."""
+        """Combine a margin's measurement, if any, with the sums of its rows, by precision."""
         values = [None, draws.levels[margin], draws.levels[-1]]
         budget = self.find_budget(plan).of_margin(margin)
         measured = list_measured(values, budget, plan.task.upper, -1)
@@ -223,13 +223,13 @@ class Margins(Sums, frozen=True, tag="margins"):
     def find_total(
         self, grouping: Grouping, column: ColumnRecord, estimates: Sequence[Floats]
     ) -> float | None:
-        """The estimated grand total: that of all margins, weighted by precision."""
+        """Estimate the grand total from all margins, weighted by precision."""
         trees = self.list_trees(grouping, column.epsilon, column.upper)
         totals = np.array([sums.sum() for sums in estimates])
         return weigh_totals(totals, [tree.combined for tree in trees])
 
     def say_checked(self, record: SumsRecord, worst: int) -> str:
-        """What a check of the files found, in words."""
+        """Describe the result of a check of the files."""
         misses = f", and miss one by {worst:,} at most" if worst else ""
         return f"rows meet {len(record.files)} margins as stated{misses}"
 
@@ -237,7 +237,7 @@ class Margins(Sums, frozen=True, tag="margins"):
 def _round_margins(
     margins: MarginGroups, combined: Sequence[Combined], order: Integers, upper: int
 ) -> list[Integers]:
-    """Whole numbers of at least 0 for every margin, all with the same total."""
+    """Round every margin to whole numbers of at least 0, all with the same total."""
     totals = np.array([part.estimates[0][0] for part in combined])
     total = np.array([round_total(weigh_totals(totals, combined), len(order) * upper)])
     rounded = []
@@ -251,19 +251,19 @@ def _round_margins(
 
 
 def _expect(values: Integers, epsilon: Fraction, upper: int) -> Floats:
-    """What each row is expected to be, given its draw and the distribution of all draws."""
+    """Return the expected count of each row, given its draw and all other draws."""
     size = upper + 1
     estimate = estimate_histogram(PrivateDraws(values, epsilon, None, Fraction(0), size))
     return expect_alone(values, estimate.spread_out(size) / len(values), float(epsilon))
 
 
 def _read_missed(content: bytes, column: str) -> Integers:
-    """By how much a margin is stated to be missed."""
+    """Read by how much a margin is stated to be missed."""
     return np.array([int(text) for text in read_stated(content, column, MISSED)], dtype=np.int64)
 
 
 def describe_missed(missed: Sequence[int]) -> str:
-    """How rows were fitted to margins that they miss by so much at most, in sentences.
+    """Describe how rows were fitted to margins, and by how much they miss each at most.
 
     >>> describe_missed((0, 0, 2)).split(". ")[1:3]
     ['Met exactly: margins 1, 2', 'Met as closely as the cells allow: margin 3 within 2']

@@ -53,7 +53,7 @@ LARGEST_TRADEOFF = 1000
 BEST_USE = "best guess for each row; not to be summed, averaged or tabulated"
 
 ROWS_PER_COUNT = 5
-"""How many rows for each possible count a plan assumes that knows no table."""
+"""Rows for each possible count that a plan without a table assumes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class Preserve(Method, frozen=True, tag="preserve"):
         return PRIORITIES[name] if name in PRIORITIES else Fraction(name)
 
     def stages(self, task: Task) -> list[tuple[str, Fraction]]:
-        """The distribution, where it is worth a share, and the counts."""
+        """List the distribution, where it is worth a share, and the counts."""
         cells = count_cells(task.upper)
         records = ROWS_PER_COUNT * cells if task.rows is None else task.rows
         split = choose_split(self.tradeoff, task.epsilon, records=records, size=cells)
@@ -120,7 +120,7 @@ class Preserve(Method, frozen=True, tag="preserve"):
         return [*first, (COUNTS, split.epsilon2)]
 
     def preview(self, plan: Plan) -> dict[str, Any]:
-        """The accuracy of the draws and, for a table whose rows are known, of what is published."""
+        """Describe the accuracy of the draws and, where rows are known, of published counts."""
         figures, rows = super().preview(plan), plan.task.rows
         if rows is None:
             return figures
@@ -129,7 +129,7 @@ class Preserve(Method, frozen=True, tag="preserve"):
         return {**figures, "prediction": predict_release(plan.epsilon, part, rows, cells)}
 
     def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> RankedDraws:
-        """A geometric draw per row, and a noisy cumulative histogram."""
+        """Draw every row, and a noisy cumulative histogram."""
         return draw_ranked(plan, counts, entropy)
 
     def publish(
@@ -153,7 +153,7 @@ class Preserve(Method, frozen=True, tag="preserve"):
 
 
 def draw_ranked(plan: Plan, counts: Counts, entropy: Entropy) -> RankedDraws:
-    """Every row's draw, then the cumulative histogram at every count or at public thresholds.
+    """Draw every row, then the cumulative histogram at every count or at public thresholds.
 
     One person's only row is in one of each, so both cost one person what one row of them costs.
     """
@@ -163,7 +163,7 @@ def draw_ranked(plan: Plan, counts: Counts, entropy: Entropy) -> RankedDraws:
 
 
 def tally_counts(plan: Plan, counts: Counts) -> Integers | None:
-    """The confidential numbers behind the distribution, which add up over parts of a table.
+    """Count what the distribution is made from; counts of parts of a table add up.
 
     The histogram of true counts or, in a wide range, how many are at most each public threshold;
     None where the distribution is not drawn.
@@ -194,12 +194,12 @@ def draw_distribution(
 
 
 def _list_thresholds(upper: int) -> Integers | None:
-    """The public thresholds of a wide range; None where every count is one."""
+    """Return the public thresholds of a wide range; None where every count is one."""
     return growing_thresholds(upper) if upper > WIDE else None
 
 
 def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entropy) -> Integers:
-    """Certified noise on the cumulative histogram C_j = #{rows with count <= j}, j = 0..n-2.
+    """Add certified noise to the cumulative histogram C_j = #{rows with count <= j}, j < n - 1.
 
     A count that goes from i to i+1 lowers C_i by one and leaves every other C_j unchanged. So
     one person moves one entry by one, which is what the noise is certified for. So it is
@@ -210,7 +210,7 @@ def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entrop
 
 
 def count_cells(upper: int) -> int:
-    """How many cells the distribution has: one per count, or those of the public thresholds.
+    """Count the cells of the distribution: one for each count, or for each public threshold.
 
     >>> count_cells(20), count_cells(10**9)
     (21, 256)
@@ -219,7 +219,7 @@ def count_cells(upper: int) -> int:
 
 
 def describe_tradeoff(tradeoff: Tradeoff | None) -> tuple[str, ...]:
-    """What was done to counts at a tradeoff below 1, as a step of the page; else nothing."""
+    """Describe how counts were moved at a tradeoff below 1, as a step of the page."""
     if isinstance(tradeoff, str):
         step = (
             "Where the estimated distribution says that such counts would err more than plain "
@@ -240,7 +240,7 @@ def describe_tradeoff(tradeoff: Tradeoff | None) -> tuple[str, ...]:
 
 
 def show_tradeoff(tradeoff: Tradeoff) -> str:
-    """A tradeoff as a page shows it."""
+    """Write a tradeoff as a page shows it."""
     if isinstance(tradeoff, str):
         return "the largest at which single counts err no more than plain noise"
     return shown_rational(tradeoff)

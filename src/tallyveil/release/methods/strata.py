@@ -86,18 +86,18 @@ class Strata(Method, frozen=True, tag="strata"):
     def group(
         self, labels: Labels, order: Integers | None = None, free: Mask | None = None
     ) -> Integers:
-        """Every row's stratum, numbered in the order of their labels."""
+        """Number every row's stratum, in the order of their labels."""
         numbers = number_together([labels.read(name, "strata").codes for name in self.columns])
         if int(numbers.max()) >= MOST_STRATA:
             raise TableError(f"There are more than {MOST_STRATA:,} strata: name coarser columns.")
         return freeze(numbers)
 
     def stages(self, task: Task) -> list[tuple[str, Fraction]]:
-        """Those of preserve: the budget is shared as if there were one stratum."""
+        """Share the budget as `preserve` does, as if there were one stratum."""
         return Preserve().stages(task)
 
     def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> tuple[RankedDraws, ...]:
-        """Noisy rows and a noisy cumulative histogram of every stratum."""
+        """Draw noisy rows and a noisy cumulative histogram of every stratum."""
         return tuple(draw_ranked(plan, counts[rows], entropy) for rows in _split(plan.task))
 
     def publish(
@@ -119,7 +119,7 @@ class Strata(Method, frozen=True, tag="strata"):
         return (PublishedColumn(counts, *figures, noisy, values),)
 
     def list_checks(self, folder: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
-        """The stated strata are those of the data."""
+        """List the check that the stated strata are those of the data."""
 
         def check() -> str:
             strata = int(self.group(Labels(read())).max()) + 1
@@ -130,13 +130,13 @@ class Strata(Method, frozen=True, tag="strata"):
 
 
 def _split(task: Task) -> list[Mask]:
-    """The free rows of every stratum that has some."""
+    """Mark the free rows of every stratum that has some."""
     strata = task.groups if task.free is None else task.groups[task.free]
     return [strata == number for number in np.unique(strata)]
 
 
 def _join(task: Task, parts: Sequence[Counts]) -> Integers:
-    """What every stratum's rows have, in the order of the table."""
+    """Join the values of all strata's rows, in the order of the table."""
     masks = _split(task)
     rows = np.empty(len(masks[0]), dtype=np.int64)
     for mask, values in zip(masks, parts, strict=True):

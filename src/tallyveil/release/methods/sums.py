@@ -1,8 +1,8 @@
-"""What hierarchies and margins share: measured sums, their files, their totals and their check.
+"""Measured sums of hierarchies and margins, with their files, totals and check.
 
-Every count and the sums that are worth it are measured; rows are fitted so that everything adds
-up. The sums of a level are published as a file, with their estimates before rounding. What a level
-was measured to be is not published, so its estimates cannot be worked out again; but rounding can:
+Every count is measured, and every level whose sums gain enough from it; rows are fitted so that
+everything adds up. The sums of a level are published as a file, with their estimates before
+rounding. Measurements are not published, so estimates cannot be worked out again; but rounding can:
 it leaves a forger of estimates no more room than it takes itself.
 """
 
@@ -53,30 +53,30 @@ if TYPE_CHECKING:
     from tallyveil.release.zeros import ZerosRecord
 
 BESIDE = ("estimate", "deviation", "low", "high")
-"""The columns beside each sum: its estimate before rounding, its standard deviation, interval."""
+"""The columns next to each sum: its estimate before rounding, deviation and interval."""
 
 MISSED = "missed"
-"""Beside the sums of a margin: by how much the rows lie above what they were fitted to."""
+"""Next to the sums of a margin: by how much the rows lie above what they were fitted to."""
 
 MOST_STAGES = 43
 """Of one count: every level, the grand total, the distribution and the counts."""
 
 DECIMALS = 3
 PRINTED = re.compile(rf"-?[0-9]{{1,18}}\.[0-9]{{{DECIMALS}}}")
-"""How a real number stands in the files."""
+"""A real number in the files."""
 
 ROUND_OFF = 0.0006
-"""How far a printed estimate may be from the sum of printed ones, for each that is added."""
+"""The largest gap of a printed estimate from the sum of printed ones, for each added one."""
 
 FARTHEST = 60
-"""So many standard deviations and as many units: farther goes less than one of 10^25 draws."""
+"""The farthest, in standard deviations and in units: fewer than one of 10^25 draws go on."""
 
 EMPTY = "a group of structural zeros is stated to have an estimate"
 
 
 @dataclass(frozen=True)
 class LevelBudget:
-    """What each level is measured with, 0 for not at all, and the distribution."""
+    """The epsilon of each level, 0 where it is not measured, and of the distribution."""
 
     levels: tuple[Fraction, ...]
     distribution: Fraction
@@ -87,12 +87,12 @@ class LevelBudget:
         return not (self.distribution or any(self.levels[:-1]))
 
     def of_margin(self, margin: int) -> LevelBudget:
-        """What one margin was measured with: no grand total, its groups, the rows."""
+        """Return the budget of one margin: no grand total, its groups, the rows."""
         return LevelBudget((Fraction(0), self.levels[margin], self.levels[-1]), Fraction(0))
 
 
 def describe_tree(tree: Tree, budget: LevelBudget, upper: int, exact_level: int) -> Combined:
-    """The variances of all estimates, which depend on no draw (the estimates in it are 0)."""
+    """Work out the variances of all estimates, which depend on no draw; estimates are 0."""
     zeros = [np.zeros(size) for size in tree.sizes]
     return combine(tree, *list_measured(zeros, budget, upper, exact_level))
 
@@ -100,7 +100,7 @@ def describe_tree(tree: Tree, budget: LevelBudget, upper: int, exact_level: int)
 def list_measured(
     values: Sequence[Any], budget: LevelBudget, upper: int, exact_level: int, total: float = 0.0
 ) -> tuple[list[Any], list[float | None]]:
-    """What was measured at each level and its variance; `total` is the distribution's.
+    """List the measurements of every level and their variances; `total` is the distribution's.
 
     A noisy cumulative histogram also measures the grand total, sum (N - C_j), with `upper`
     independent noises.
@@ -151,7 +151,7 @@ class PublishedSums(PublishedColumn):
         return measure_missed(self.missed) if self.missed else None
 
     def fill(self, grouping: Grouping) -> PublishedSums:
-        """The same with 0 for the sums of groups of structural zeros."""
+        """Fill in 0 for the sums of groups of structural zeros."""
 
         def fill(levels: Sequence[Any]) -> tuple[Any, ...]:
             return tuple(grouping.fill(*level) for level in enumerate(levels))
@@ -160,7 +160,7 @@ class PublishedSums(PublishedColumn):
         return replace(self, sums=sums, estimates=estimates, missed=missed)
 
     def list_levels(self, accuracy: LevelAccuracy) -> list[LevelColumn]:
-        """What the file of each level says of the column."""
+        """List the columns of each level's file."""
         texts = map(format_numbers, self.estimates)
         parts = zip_longest(self.sums, texts, self.missed)
         return [LevelColumn(sums, text, accuracy, missed) for sums, text, missed in parts]
@@ -176,7 +176,7 @@ class LevelAccuracy:
 
 @dataclass(frozen=True, eq=False)
 class LevelColumn:
-    """What the file of a level says of a count column; `estimates` are as they are printed."""
+    """The columns of a level's file for a count column; `estimates` are as printed."""
 
     sums: Integers
     estimates: Sequence[str]
@@ -195,9 +195,9 @@ class Sums(Method, frozen=True):
     adds_up: ClassVar[bool] = True
     offers_unbiased: ClassVar[bool] = True
     beside: ClassVar[tuple[str, ...]] = BESIDE
-    """The columns beside each sum in its files."""
+    """The further columns of each sum in its files."""
     nothing_measured: ClassVar[str] = "level"
-    """What is not measured where rows tell all sums as accurately."""
+    """The name of one grouping, in remarks."""
 
     @property
     def exact_level(self) -> int:
@@ -210,11 +210,11 @@ class Sums(Method, frozen=True):
         return ()
 
     def name_levels(self, depth: int) -> tuple[str, ...]:
-        """The names of the levels above the rows."""
+        """Name the levels above the rows."""
         raise NotImplementedError
 
     def list_labels(self, level: int) -> tuple[str, ...]:
-        """The public columns whose labels name the groups of a level."""
+        """List the public columns whose labels name the groups of a level."""
         raise NotImplementedError
 
     def split(self, sizes: Sequence[int], epsilon: Fraction, upper: int) -> LevelBudget:
@@ -222,17 +222,17 @@ class Sums(Method, frozen=True):
         raise NotImplementedError
 
     def list_trees(self, grouping: Grouping, epsilon: Fraction, upper: int) -> list[MeasuredTree]:
-        """What was measured, as trees: of a hierarchy one, of margins one for each."""
+        """Return the measurements as trees: one for a hierarchy, one for each margin."""
         raise NotImplementedError
 
     def count_alone(self, grouping: Grouping, bounds: Integers | None = None) -> int:
-        """How many rows are the only ones of their group, where sums of groups are exact."""
+        """Count the rows that are the only ones of their group, where sums of groups are exact."""
         return 0
 
     # -- the record of the groups ------------------------------------------------------------------
 
     def record(self, grouping: Grouping, bounds: Integers | None = None) -> SumsRecord:
-        """Return what a receipt says of these groups; `bounds` are the largest counts of rows."""
+        """Build the receipt's record of these groups; `bounds` are the largest counts of rows."""
         measured = tuple(grouping.part.sizes) if grouping.places else ()
         alone = self.count_alone(grouping, bounds)
         return self._describe(tuple(grouping.full.sizes), alone, measured)
@@ -270,7 +270,7 @@ class Sums(Method, frozen=True):
     # -- before anything is drawn ----------------------------------------------------------------
 
     def stages(self, task: Task) -> list[tuple[str, Fraction]]:
-        """Every level that is measured, the distribution, and the counts."""
+        """List every level that is measured, the distribution, and the counts."""
         budget = self.split(task.sizes, task.epsilon, task.upper)
         names = self.name_levels(len(task.sizes) - 1)
         parts = zip(names, budget.levels, strict=False)
@@ -280,7 +280,7 @@ class Sums(Method, frozen=True):
         return [*stages, (COUNTS, budget.levels[-1])]
 
     def plan(self, task: Task, why: str = "") -> Plan:
-        """Everything certified, nothing drawn."""
+        """Certify everything and draw nothing."""
         if task.groups is None:
             raise UsageError(
                 "How a hierarchy shares its epsilon depends on the table's public labels: a dry "
@@ -289,11 +289,11 @@ class Sums(Method, frozen=True):
         return super().plan(task, why)
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
-        """Noise without bounds: rows are cut to their range after sums were made of them."""
+        """Certify noise without bounds: rows are cut to their range after they were added up."""
         return certify_noise(epsilon)
 
     def preview(self, plan: Plan) -> dict[str, Any]:
-        """The accuracy of the rows' draws, and how far off sums are before they are rounded."""
+        """Describe the accuracy of the rows' draws, and of sums before they are rounded."""
         task = plan.task
         accuracy = self.describe_levels(task.groups, plan.epsilon, task.upper)
         names = self.name_levels(task.groups.full.depth)
@@ -311,7 +311,7 @@ class Sums(Method, frozen=True):
         return {**super().preview(plan), "levels": levels}
 
     def note(self, plans: Sequence[Plan]) -> str:
-        """Sums that were asked for and get no share of epsilon."""
+        """Say where no grouping gets a share of epsilon."""
         if any(len(plan.stages) > 1 for plan in plans):
             return ""
         return (
@@ -322,12 +322,12 @@ class Sums(Method, frozen=True):
     # -- the draw --------------------------------------------------------------------------------
 
     def list_noises(self, plan: Plan) -> list[CertifiedNoise | None]:
-        """The noise of every level and of the rows; None for a level that is not measured."""
+        """List the noise of every level and of the rows; None for a level that is not measured."""
         names = self.name_levels(len(plan.task.sizes) - 1)
         return [plan.find(kind) for kind in (*map(level_stage, names), COUNTS)]
 
     def find_budget(self, plan: Plan) -> LevelBudget:
-        """What each level is measured with, and the distribution."""
+        """Return the epsilon of each level, and of the distribution."""
         first = plan.find(DISTRIBUTION)
         levels = (Fraction(0) if n is None else n.exact_epsilon for n in self.list_noises(plan))
         return LevelBudget(tuple(levels), Fraction(0) if first is None else first.exact_epsilon)
@@ -335,11 +335,11 @@ class Sums(Method, frozen=True):
     # -- what is published -----------------------------------------------------------------------
 
     def describe(self, outcome: Outcome) -> Figures:
-        """The figures of single counts; the files of sums tell totals better."""
+        """Work out the figures of single counts; the files of sums tell totals better."""
         return replace(describe_matched(outcome, bounded=False), total=None)
 
     def describe_levels(self, grouping: Grouping, epsilon: Fraction, upper: int) -> LevelAccuracy:
-        """How accurate the estimates above the rows are; no draw is needed for it."""
+        """Work out the accuracy of the estimates above the rows, which depends on no draw."""
         deviations: list[Floats] = []
         halves: list[Floats] = []
         for tree in self.list_trees(grouping, epsilon, upper):
@@ -354,7 +354,7 @@ class Sums(Method, frozen=True):
     def write_files(
         self, plans: Sequence[Plan], columns: Sequence[PublishedColumn], table: Table
     ) -> dict[str, bytes]:
-        """The file of every level above the rows."""
+        """Write the file of every level above the rows."""
         task = plans[0].task
         grouping = self.group(Labels(table), free=task.free)
         levels: list[dict[str, LevelColumn]] = [{} for _ in task.groups.full.sizes[:-1]]
@@ -371,7 +371,7 @@ class Sums(Method, frozen=True):
     def write_level(
         self, level: int, tree: Tree | Margins, table: Table, columns: Mapping[str, LevelColumn]
     ) -> bytes:
-        """The file of one level: its labels, and each column's sums, estimates and intervals.
+        """Write the file of one level: its labels, and each column's sums, estimates and intervals.
 
         `tree` has its rows in the order of the released `table`, which has the labels.
         """
@@ -397,9 +397,9 @@ class Sums(Method, frozen=True):
     # -- a release that is read back -------------------------------------------------------------
 
     def prepare_adding(
-        self, column: Readable, confidence: float, whole: bool = False
+        self, column: Readable, confidence: float, all_rows: bool = False
     ) -> Callable[[Integers], Estimate]:
-        """How rows of a column are added: from their numbers to the estimate of their total."""
+        """Return the function that estimates the total of some rows from their numbers."""
         record, sums, table = column.record, column.receipt.sums, column.table
         grouping = find_grouping(self, table, column.receipt.zeros)
         if sums is None or sums != self.record(grouping, self._read_bounds(table)):
@@ -412,7 +412,7 @@ class Sums(Method, frozen=True):
         draws = read_signed(table, record.drawn_column)[free] if has_draws else None
         trees = self.list_trees(grouping, record.epsilon, record.upper)
         totals = GroupTotals(trees, stated, record.upper, draws, free)
-        return partial(totals.add_rows, confidence, whole)
+        return partial(totals.add_rows, confidence, all_rows)
 
     def check_proofs(
         self, column: ColumnRecord, certified: Sequence[Certified], receipt: Receipt
@@ -422,7 +422,7 @@ class Sums(Method, frozen=True):
         require(noises, f"a stage of {column.name} is not noise on whole numbers")
 
     def list_checks(self, folder: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
-        """Every level's file, built again from released counts and the estimates it states."""
+        """List the check that builds every level's file again."""
         return [("sums", lambda: self._check_sums(folder, read(), receipt))]
 
     def _check_sums(self, folder: Path, table: Table, receipt: Receipt) -> str:
@@ -480,13 +480,13 @@ class Sums(Method, frozen=True):
         raise NotImplementedError
 
     def say_checked(self, record: SumsRecord, worst: int) -> str:
-        """What a check of the files found, in words."""
+        """Describe the result of a check of the files."""
         raise NotImplementedError
 
     def find_total(
         self, grouping: Grouping, column: ColumnRecord, estimates: Sequence[Floats]
     ) -> float | None:
-        """The estimated grand total, or None where the rows' distribution gave a better one."""
+        """Estimate the grand total; None where the rows' distribution gave a better one."""
         raise NotImplementedError
 
     def _require_rounded(
@@ -497,7 +497,7 @@ class Sums(Method, frozen=True):
         fitted: Sequence[Integers],
         bounds: Integers,
     ) -> None:
-        """Raise a `PackageError` unless sums follow from the estimates that are stated beside them.
+        """Raise a `PackageError` unless sums follow from the estimates that are stated with them.
 
         Parameters
         ----------
@@ -540,24 +540,24 @@ def describe_alone(rows: int) -> str:
 
 
 def level_stage(name: str) -> str:
-    """The kind of the stage that measured a level."""
+    """Name the kind of the stage that measured a level."""
     return f"sums by {name}"
 
 
 def name_file(level: int) -> str:
-    """The file of a level."""
+    """Name the file of a level."""
     return f"sums-{level}.csv"
 
 
 def find_grouping(method: Sums, table: Table, zeros: ZerosRecord | None) -> Grouping:
-    """The groups of a published table, and those of them that are not 0 for certain."""
+    """Group the rows of a published table, and find the groups that need not be 0."""
     free = None if zeros is None else zeros.find_free(table)
     grouping: Grouping = method.group(Labels(table), free=free)
     return grouping
 
 
 def format_numbers(values: Floats) -> list[str]:
-    """Real numbers as they stand in the files.
+    """Write real numbers as the files have them.
 
     >>> format_numbers(np.array([1.25, -0.0001]))
     ['1.250', '0.000']
@@ -566,14 +566,14 @@ def format_numbers(values: Floats) -> list[str]:
 
 
 def read_stated(content: bytes, column: str, word: str = "estimate") -> list[str]:
-    """A column that stands beside the sums of a count column in a file, as it is written."""
+    """Read a further column of a count column's sums from a file, as text."""
     rows = list(csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
     place = rows[0].index(f"{column}_{word}")
     return [row[place] for row in rows[1:]]
 
 
 def read_estimates(content: bytes, column: str, sums: int) -> Floats:
-    """The estimates of a column in somebody's file of sums, or a `PackageError`."""
+    """Read the estimates of a column from somebody's file of sums, or raise a `PackageError`."""
     try:
         texts = read_stated(content, column)
     except (ValueError, LookupError, csv.Error):
