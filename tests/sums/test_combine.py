@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tallyveil.arrays import Floats
+from tallyveil.mechanisms.geometric import noise_variance
 from tallyveil.release.methods.sums import LevelBudget, describe_tree
 from tallyveil.sums.combine import (
     WeightedNoises,
@@ -16,7 +17,6 @@ from tallyveil.sums.combine import (
     find_half_width,
     find_half_widths,
     join_totals,
-    noise_variance,
     weigh_measurements,
 )
 from tallyveil.sums.grouping import Margins, Tree

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tallyveil.errors import ArgumentError
-from tallyveil.sums.combine import noise_variance
+from tallyveil.mechanisms.geometric import noise_variance
 from tallyveil.sums.shares import default_weights, share_budget, share_margins
 
 STATES = (1, 51, 3136)

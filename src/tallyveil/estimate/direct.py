@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Mask
-from tallyveil.estimate.draws import Observed, noise_variance
+from tallyveil.estimate.draws import Observed
 from tallyveil.mechanisms.geometric import inverse_diagonals, output_factors, sum_both_sides
 
 
@@ -124,8 +124,7 @@ def fit_totals(observed: Observed) -> Floats:
     Two passes, the second with the first as its pilot.
     """
     n, records = len(observed.cells), observed.records
-    precision = np.full(len(observed.totals), 1 / noise_variance(observed.epsilon1))
-    totals = observed.of_totals(precision)
+    totals = observed.of_totals(observed.precision)
     pilot = np.diff(monotone(observed.at_ends, records), prepend=0.0, append=records)
     for _ in range(PASSES):
         smooth = np.convolve(np.pad(pilot, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid")

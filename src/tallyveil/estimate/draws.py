@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Floats, Integers, Tally, count_values
+from tallyveil.mechanisms.geometric import noise_variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,11 +213,6 @@ FLOOR = 0.05
 """Added to the variance of every cumulative count of draws, for what is not normal in it."""
 
 
-def noise_variance(epsilon: float) -> float:
-    """Return the variance 2a/(1-a)^2 of two-sided geometric noise, a = exp(-epsilon)."""
-    return float(2 * np.exp(-epsilon) / np.expm1(-epsilon) ** 2)
-
-
 @dataclass(frozen=True, eq=False)
 class Information:
     """The quadratic form: `gram` (n, n), `right` (n,) and `square`."""
@@ -271,6 +267,12 @@ class Observed:
         if self.place is None or self.part is None:
             return np.arange(len(self.totals)), np.ones(len(self.totals))
         return self.place, self.part
+
+    @property
+    def precision(self) -> Floats:
+        """One over the variance of the noise of each total, shape (T,)."""
+        variance = noise_variance(self.epsilon1) if len(self.totals) else 1.0
+        return np.full(len(self.totals), 1 / variance)
 
     @property
     def at_ends(self) -> Floats:

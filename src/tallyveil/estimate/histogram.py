@@ -38,9 +38,9 @@ from tallyveil.estimate.draws import (
     Observed,
     PrivateDraws,
     choose_cells,
-    noise_variance,
 )
 from tallyveil.estimate.smooth import Fit, Shape, estimate_smooth, fit_shape, splines, spread_around
+from tallyveil.mechanisms.geometric import noise_variance
 
 LARGEST_JOINT = 1500
 """Up to this many counts `estimate_directly` uses their joint covariance; beyond, one by one."""
@@ -296,12 +296,8 @@ def _settle(stratum: Observed, information: Information, fit: Fit) -> Floats:
 
 def _inform(stratum: Observed, distribution: Floats) -> Information:
     """Return the information of both draws of a stratum, at a distribution."""
-    information = stratum.of_draws(max(stratum.records, 1.0) * distribution + 1e-3)
-    if not len(stratum.totals):
-        return information
-    return information + stratum.of_totals(
-        np.full(len(stratum.totals), 1 / noise_variance(stratum.epsilon1))
-    )
+    pilot = max(stratum.records, 1.0) * distribution + 1e-3
+    return stratum.of_draws(pilot) + stratum.of_totals(stratum.precision)
 
 
 def _make_shape(cells: Cells, distribution: Floats) -> Shape:

@@ -22,7 +22,8 @@ import numpy as np
 
 from tallyveil.arrays import Floats
 from tallyveil.estimate.direct import fit_totals, least_squares_at_total, most_likely_cells
-from tallyveil.estimate.draws import Cells, Information, Observed, invert_root, noise_variance
+from tallyveil.estimate.draws import Cells, Information, Observed, invert_root
+from tallyveil.mechanisms.geometric import noise_variance
 
 MOST_SPLINES = 27
 
@@ -353,7 +354,7 @@ def estimate_smooth(observed: Observed) -> Floats | None:
     deviation = float(np.sqrt(noise_variance(observed.epsilon1))) if has_totals else 1.0
     shapes = _make_shapes(observed.cells)
     z = _smoothed(most_likely_cells(observed, PILOT_STEPS) / records)
-    weight = even = np.full(len(observed.totals), deviation**-2)
+    weight = even = observed.precision
     coarse = list(product(shapes, TAUS[2::2], (USUAL_PHI,)))
     information = _inform(observed, z, weight)
     best = _try_all(information, records, shapes, coarse, z)

@@ -157,6 +157,16 @@ def absolute_errors(counts: ArrayLike, upper: int, epsilon: float) -> Floats:
     return errors
 
 
+def noise_variance(epsilon: Fraction | float) -> float:
+    """Return the variance 2a/(1-a)^2 of two-sided geometric noise, a = exp(-epsilon).
+
+    >>> round(noise_variance(math.log(2)), 12)
+    4.0
+    """
+    rate = float(epsilon)
+    return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+
+
 def output_factors(size: int, epsilon: float) -> Floats:
     """Return f with G[i, r] = a^|i-r| f[r]: (1 - a)/(1 + a) inside, 1/(1 + a) at both ends.
 

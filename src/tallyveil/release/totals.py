@@ -29,6 +29,7 @@ from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import (
     geometric_rate,
     measure_errors,
+    noise_variance,
     output_factors,
     sum_both_sides,
 )
@@ -112,7 +113,7 @@ class GeometricAdder:
     @property
     def variance(self) -> float:
         """Of the noise of one row, 2a/(1-a)^2."""
-        return 2 * math.exp(-self.rate) / math.expm1(-self.rate) ** 2
+        return noise_variance(self.rate)
 
     def values(self, draws: Integers) -> Floats:
         """The unbiased estimate of each row."""

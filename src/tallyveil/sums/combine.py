@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -24,16 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Floats, Integers
+from tallyveil.mechanisms.geometric import noise_variance
 from tallyveil.sums.grouping import Tree, sum_by
-
-
-def noise_variance(epsilon: Fraction | float) -> float:
-    """Return the variance 2a/(1-a)^2 of geometric noise, a = exp(-epsilon).
-
-    >>> round(noise_variance(math.log(2)), 12)
-    4.0
-    """
-    return 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
 
 
 @dataclass(frozen=True, eq=False)

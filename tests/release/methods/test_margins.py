@@ -18,8 +18,8 @@ import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.cli import app as program
 from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.mechanisms.geometric import noise_variance
 from tallyveil.release.methods.margins import Margins
-from tallyveil.sums.combine import noise_variance
 from tallyveil.sums.grouping import Grouping, rake, round_to_margins
 from tallyveil.sums.grouping import Margins as MarginGroups
 from tests.asking import privatize

@@ -14,6 +14,7 @@ from tallyveil.arrays import Floats, Integers, Mask, freeze
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
+from tallyveil.mechanisms.geometric import noise_variance
 from tallyveil.release.column import Histogram, Matching
 from tallyveil.release.methods.base import (
     DISTRIBUTION,
@@ -37,7 +38,7 @@ from tallyveil.release.methods.sums import (
 from tallyveil.release.split import rows_tell
 from tallyveil.release.totals import MeasuredTree
 from tallyveil.structs import set_field
-from tallyveil.sums.combine import Combined, Measurement, combine, noise_variance
+from tallyveil.sums.combine import Combined, Measurement, combine
 from tallyveil.sums.grouping import Grouping, Tree
 from tallyveil.sums.rounding import (
     expect_counts,
@@ -142,6 +143,11 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
     def list_labels(self, level: int) -> tuple[str, ...]:
         """List the public columns whose labels name the groups of a level."""
         return self.columns[:level]
+
+    def fits(self, record: SumsRecord) -> bool:
+        """Return whether some table could have this record with this method."""
+        weighted = self.weights is None or len(self.weights) == len(record.sizes)
+        return weighted and self.exact_level < len(record.levels) and super().fits(record)
 
     # -- before anything is drawn ----------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from tallyveil.certified.base import Certified
 from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import PackageError, UsageError
+from tallyveil.mechanisms.geometric import noise_variance
 from tallyveil.reading.unbiased import Estimate
 from tallyveil.release.accuracy import CONFIDENCE, Figures, Outcome, describe_matched
 from tallyveil.release.column import PublishedColumn
@@ -41,7 +42,7 @@ from tallyveil.release.methods.base import (
 )
 from tallyveil.release.records import SumsLevel, SumsRecord
 from tallyveil.release.totals import GroupTotals, MeasuredTree, Readable
-from tallyveil.sums.combine import Combined, combine, find_half_widths, noise_variance
+from tallyveil.sums.combine import Combined, combine, find_half_widths
 from tallyveil.sums.grouping import Grouping, Margins, Tree, measure_missed
 from tallyveil.sums.rounding import is_rounded
 from tallyveil.tables.table import Table, read_signed
@@ -50,7 +51,6 @@ from tallyveil.untrusted import read_file
 
 if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt
-    from tallyveil.release.zeros import ZerosRecord
 
 BESIDE = ("estimate", "deviation", "low", "high")
 """The columns next to each sum: its estimate before rounding, deviation and interval."""
@@ -239,12 +239,7 @@ class Sums(Method, frozen=True):
 
     def fits(self, record: SumsRecord) -> bool:
         """Return whether some table could have this record with this method."""
-        weights = getattr(self, "weights", None)
-        return (
-            self._describe(record.sizes, record.exact_rows, record.measured) == record
-            and self.exact_level < len(record.levels)
-            and (weights is None or len(weights) == len(record.sizes))
-        )
+        return self._describe(record.sizes, record.exact_rows, record.measured) == record
 
     def _describe(
         self, sizes: tuple[int, ...], alone: int, measured: tuple[int, ...]
@@ -401,9 +396,8 @@ class Sums(Method, frozen=True):
     ) -> Callable[[Integers], Estimate]:
         """Return the function that estimates the total of some rows from their numbers."""
         record, sums, table = column.record, column.receipt.sums, column.table
-        grouping = find_grouping(self, table, column.receipt.zeros)
-        if sums is None or sums != self.record(grouping, self._read_bounds(table)):
-            raise PackageError("The hierarchy of the data is not the stated one.")
+        grouping = self._group_published(table, column.receipt)
+        assert sums is not None
         stated = [
             grouping.take(level, read_estimates(content, record.name, sums.sizes[level]))
             for level, content in enumerate(column.sums)
@@ -428,9 +422,7 @@ class Sums(Method, frozen=True):
     def _check_sums(self, folder: Path, table: Table, receipt: Receipt) -> str:
         record = receipt.sums
         assert record is not None
-        grouping = find_grouping(self, table, receipt.zeros)
-        same = record == self.record(grouping, self._read_bounds(table))
-        require(same, "the hierarchy of the data is not the stated one")
+        grouping = self._group_published(table, receipt)
         contents = [read_file(folder / file) for file in record.files]
         worst = 0
         built: list[dict[str, LevelColumn]] = [{} for _ in contents]
@@ -465,8 +457,14 @@ class Sums(Method, frozen=True):
             require(content == expected, f"{record.files[level]} does not add up to the data")
         return self.say_checked(record, worst)
 
-    def _read_bounds(self, table: Table) -> Integers | None:
-        return table.counts(self.upper_column) if self.upper_column else None
+    def _group_published(self, table: Table, receipt: Receipt) -> Grouping:
+        """Group the rows of a published table, as its receipt must state."""
+        free = None if receipt.zeros is None else receipt.zeros.find_free(table)
+        grouping: Grouping = self.group(Labels(table), free=free)
+        bounds = table.counts(self.upper_column) if self.upper_column else None
+        same = receipt.sums == self.record(grouping, bounds)
+        require(same, "The hierarchy of the data is not the stated one.")
+        return grouping
 
     def check_levels(
         self,
@@ -547,13 +545,6 @@ def level_stage(name: str) -> str:
 def name_file(level: int) -> str:
     """Name the file of a level."""
     return f"sums-{level}.csv"
-
-
-def find_grouping(method: Sums, table: Table, zeros: ZerosRecord | None) -> Grouping:
-    """Group the rows of a published table, and find the groups that need not be 0."""
-    free = None if zeros is None else zeros.find_free(table)
-    grouping: Grouping = method.group(Labels(table), free=free)
-    return grouping
 
 
 def format_numbers(values: Floats) -> list[str]:
