@@ -17,15 +17,12 @@ from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
 from tallyveil.mechanisms.geometric import noise_variance
 from tallyveil.release.column import Histogram, Matching
 from tallyveil.release.methods.base import (
-    DISTRIBUTION,
-    Counts,
     Labels,
     Plan,
     list_names,
     read_columns,
     require,
 )
-from tallyveil.release.methods.preserve import noisy_cumulative
 from tallyveil.release.methods.sums import (
     ROUND_OFF,
     LevelBudget,
@@ -214,22 +211,6 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         return int((np.bincount(rows) == 1).sum())
 
     # -- the draw, and what follows from it ------------------------------------------------------
-
-    def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> SumDraws:
-        """Draw noisy sums of every level and a noisy cumulative histogram."""
-        entropy.rekey()
-        sums = plan.task.groups.part.sum_up(counts.astype(np.int64))
-        levels: list[Integers | None] = []
-        for level, noise in enumerate(self.list_noises(plan)):
-            if noise is not None:
-                levels.append(freeze(noise.release(sums[level], entropy)))
-            else:
-                levels.append(sums[level] if level == self.exact_level else None)
-        totals, noise = None, plan.find(DISTRIBUTION)
-        if noise is not None:
-            histogram = np.bincount(counts, minlength=plan.task.upper + 1)
-            totals = noisy_cumulative(histogram, noise, entropy)
-        return SumDraws(tuple(levels), totals)
 
     def publish(self, plan: Plan, draws: SumDraws, entropy: Entropy) -> tuple[PublishedSums, ...]:
         """Combine what was drawn, and round it so that everything adds up."""

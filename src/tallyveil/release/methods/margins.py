@@ -14,7 +14,7 @@ from tallyveil.errors import ArgumentError
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.release.column import Histogram, Matching
-from tallyveil.release.methods.base import Counts, Labels, Plan, Task, list_names, require
+from tallyveil.release.methods.base import Labels, Plan, Task, list_names, require
 from tallyveil.release.methods.sums import (
     BESIDE,
     MISSED,
@@ -70,7 +70,7 @@ class Margins(Sums, frozen=True, tag="margins"):
     )
     reason: ClassVar[str] = "margins were requested"
     beside: ClassVar[tuple[str, ...]] = (*BESIDE, MISSED)
-    nothing_measured: ClassVar[str] = "margin"
+    level_word: ClassVar[str] = "margin"
 
     columns: tuple[tuple[str, ...], ...]
 
@@ -161,14 +161,6 @@ class Margins(Sums, frozen=True, tag="margins"):
         return super().plan(task, why)
 
     # -- the draw, and what follows from it ------------------------------------------------------
-
-    def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> SumDraws:
-        """Draw noisy sums of every margin that is measured, and noisy rows."""
-        entropy.rekey()
-        sums = plan.task.groups.part.sum_up(counts.astype(np.int64))
-        pairs = zip(self.list_noises(plan), sums, strict=True)
-        drawn = (None if noise is None else noise.release(part, entropy) for noise, part in pairs)
-        return SumDraws(tuple(None if part is None else freeze(part) for part in drawn))
 
     def publish(self, plan: Plan, draws: SumDraws, entropy: Entropy) -> tuple[PublishedSums, ...]:
         """Round margins to whole numbers with one total, and fit rows to them."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tallyveil.arrays import Floats, Integers
+from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.certified.base import Certified
 from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
@@ -34,12 +34,14 @@ from tallyveil.release.methods.base import (
     COUNTS,
     DISTRIBUTION,
     Check,
+    Counts,
     Labels,
     Method,
     Plan,
     Task,
     require,
 )
+from tallyveil.release.methods.preserve import noisy_cumulative
 from tallyveil.release.records import SumsLevel, SumsRecord
 from tallyveil.release.totals import GroupTotals, MeasuredTree, Readable
 from tallyveil.sums.combine import Combined, combine, find_half_widths
@@ -51,6 +53,7 @@ from tallyveil.untrusted import read_file
 
 if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt
+    from tallyveil.sampling.entropy import Entropy
 
 BESIDE = ("estimate", "deviation", "low", "high")
 """The columns next to each sum: its estimate before rounding, deviation and interval."""
@@ -196,8 +199,8 @@ class Sums(Method, frozen=True):
     offers_unbiased: ClassVar[bool] = True
     beside: ClassVar[tuple[str, ...]] = BESIDE
     """The further columns of each sum in its files."""
-    nothing_measured: ClassVar[str] = "level"
-    """The name of one grouping, in remarks."""
+    level_word: ClassVar[str] = "level"
+    """The word for one of its groupings."""
 
     @property
     def exact_level(self) -> int:
@@ -310,7 +313,7 @@ class Sums(Method, frozen=True):
         if any(len(plan.stages) > 1 for plan in plans):
             return ""
         return (
-            f"No {self.nothing_measured} is measured by itself: at this epsilon rows that have all "
+            f"No {self.level_word} is measured by itself: at this epsilon rows that have all "
             "of it give sums as accurately. They are added up, and everything still adds up."
         )
 
@@ -326,6 +329,22 @@ class Sums(Method, frozen=True):
         first = plan.find(DISTRIBUTION)
         levels = (Fraction(0) if n is None else n.exact_epsilon for n in self.list_noises(plan))
         return LevelBudget(tuple(levels), Fraction(0) if first is None else first.exact_epsilon)
+
+    def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> SumDraws:
+        """Draw noisy sums of every measured level, noisy rows and a cumulative histogram."""
+        entropy.rekey()
+        sums = plan.task.groups.part.sum_up(counts.astype(np.int64))
+        levels: list[Integers | None] = []
+        for level, noise in enumerate(self.list_noises(plan)):
+            if noise is not None:
+                levels.append(freeze(noise.release(sums[level], entropy)))
+            else:
+                levels.append(sums[level] if level == self.exact_level else None)
+        totals, noise = None, plan.find(DISTRIBUTION)
+        if noise is not None:
+            histogram = np.bincount(counts, minlength=plan.task.upper + 1)
+            totals = noisy_cumulative(histogram, noise, entropy)
+        return SumDraws(tuple(levels), totals)
 
     # -- what is published -----------------------------------------------------------------------
 
