@@ -10,22 +10,7 @@ import tallyveil as tv
 from tallyveil.estimate.direct import least_squares_at_total, monotone
 from tallyveil.estimate.draws import Cells, Observed, PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly
-from tallyveil.sampling.entropy import SeededNotPrivate
-from tallyveil.sampling.noise import geometric_noise
-
-
-def clamped(values, upper, epsilon, entropy=None):
-    return tv.certify_geometric(tv.Query.count(upper), epsilon).release(np.asarray(values), entropy)
-
-
-def drawn(counts, size, epsilon1, epsilon2, seed):
-    source = SeededNotPrivate(seed)
-    values = clamped(counts, size - 1, epsilon2, source)
-    totals = None
-    if epsilon1:
-        exact = np.cumsum(np.bincount(counts, minlength=size))[:-1]
-        totals = exact + geometric_noise(size - 1, epsilon1, source)
-    return PrivateDraws(values, Fraction(epsilon2), totals, Fraction(epsilon1), size)
+from tests.estimate.drawing import draw
 
 
 def skewed_counts(rows, size, seed=0):
@@ -40,7 +25,7 @@ def distance(histogram, counts):
 
 def test_one_pass_minimises_the_stated_objective():
     size, counts = 8, skewed_counts(200, 8)
-    draws = drawn(counts, size, "0.3", "0.7", seed=1)
+    draws = draw(counts, size, "0.3", "0.7", seed=1)
     drawn_bins = np.bincount(draws.values, minlength=size).astype(float)
     cells, variance, smooth = Cells.ending_at(np.arange(size)), 5.0, np.full(size, 25.0)
     observed = Observed(cells, drawn_bins, 0.7, draws.totals.astype(float), 0.3)
@@ -76,7 +61,7 @@ def test_both_releases_together_beat_each_alone():
     size, counts = 61, skewed_counts(2000, 61)
     errors = {"both": [], "totals": [], "draws": []}
     for seed in range(10):
-        draws = drawn(counts, size, "0.15", "1.2", seed)
+        draws = draw(counts, size, "0.15", "1.2", seed)
         errors["both"].append(distance(estimate_directly(draws).histogram, counts))
         totals = monotone(draws.totals, 2000)
         errors["totals"].append(distance(np.diff(totals, prepend=0, append=2000), counts))
@@ -89,7 +74,7 @@ def test_both_releases_together_beat_each_alone():
 
 def test_likeliest_histogram_is_a_fixed_point_of_its_equation():
     size, counts = 12, skewed_counts(500, 12)
-    draws = drawn(counts, size, 0, "1.5", seed=2)
+    draws = draw(counts, size, 0, "1.5", seed=2)
     h = estimate_directly(draws).histogram
     G = tv.geometric(tv.Query.count(size - 1), "1.5").matrix
     K = np.bincount(draws.values, minlength=size)

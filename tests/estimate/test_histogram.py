@@ -1,29 +1,31 @@
-"""The estimate from both draws: better where tables are smooth, never worse where not."""
+"""Cells of counts, and the estimate from both draws: better where smooth, never worse where not."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tallyveil.estimate.draws import Cells, Observed, PrivateDraws, growing_thresholds
+from tallyveil.estimate.draws import (
+    MOST_CELLS,
+    Cells,
+    Observed,
+    PrivateDraws,
+    growing_thresholds,
+)
 from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
 from tallyveil.estimate.ranks import match_ranks, round_histogram
 from tallyveil.estimate.smooth import estimate_smooth
 from tallyveil.release.split import split_budget
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sampling.noise import geometric_noise
+from tests.estimate.drawing import draw
 
 
-def draw(counts, size, epsilon, seed):
+def draw_split(counts, size, epsilon, seed):
     split = split_budget(epsilon, records=len(counts), size=size)
-    source = SeededNotPrivate(seed)
-    noisy = counts + geometric_noise(len(counts), split.epsilon2, source)
-    values = np.clip(noisy, 0, size - 1)
-    if not split.epsilon1:
-        return PrivateDraws(values, split.epsilon2, None, Fraction(0), size)
-    totals = np.cumsum(np.bincount(counts, minlength=size))[:-1]
-    totals = totals + geometric_noise(size - 1, split.epsilon1, source)
-    return PrivateDraws(values, split.epsilon2, totals, split.epsilon1, size)
+    return draw(counts, size, split.epsilon1, split.epsilon2, seed)
 
 
 def draw_open(counts, ceiling, epsilon1, epsilon2, seed):
@@ -34,6 +36,27 @@ def draw_open(counts, ceiling, epsilon1, epsilon2, seed):
     values = counts + geometric_noise(len(counts), epsilon2, source)
     costs = Fraction(epsilon2), totals, Fraction(epsilon1)
     return PrivateDraws(values, *costs, ceiling + 1, thresholds)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(1, 10**9))
+def test_thresholds_rise_and_are_few(ceiling):
+    thresholds = growing_thresholds(ceiling)
+    assert thresholds[0] == 0
+    assert (np.diff(thresholds) >= 1).all()
+    assert thresholds[-1] < ceiling
+    assert len(thresholds) <= MOST_CELLS - 1
+    width = np.diff(np.append(thresholds, ceiling))
+    assert (width <= 1 + 0.1 * np.append(thresholds[1:], ceiling)).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 5.0])
+def test_draws_of_a_cell_are_the_mean_over_its_counts(epsilon):
+    cells = Cells.ending_at(np.array([0, 1, 4, 11, 30]))
+    fine = Cells.ending_at(np.arange(31)).draw_cumulative(epsilon)
+    for cell, (low, high) in enumerate(zip(cells.low, cells.high, strict=True)):
+        mean = fine[low : high + 1].mean(axis=0)[cells.high[:-1]]
+        np.testing.assert_allclose(cells.draw_cumulative(epsilon)[cell], mean, atol=1e-12)
 
 
 def distance(found, counts, draws):
@@ -49,14 +72,14 @@ def long_tail(rows, upper, seed=0):
 
 def measure_ratio(counts, size, epsilon, seed):
     """The estimate, and its distance from the truth as a share of the direct estimate's."""
-    draws = draw(counts, size, epsilon, seed)
+    draws = draw_split(counts, size, epsilon, seed)
     found = estimate_histogram(draws)
     direct = distance(estimate_directly(draws), counts, draws)
     return found, distance(found, counts, draws) / direct
 
 
 def test_the_order_of_rows_does_not_matter():
-    draws = draw(long_tail(800, 30), 31, "0.5", seed=2)
+    draws = draw_split(long_tail(800, 30), 31, "0.5", seed=2)
     turned = PrivateDraws(draws.values[::-1], draws.epsilon2, draws.totals, draws.epsilon1, 31)
     assert (estimate_histogram(turned).histogram == estimate_histogram(draws).histogram).all()
 
@@ -94,7 +117,7 @@ def test_rounded_counts_are_estimated_better(period, part):
 def test_tables_that_are_not_smooth_keep_the_direct_estimate(make):
     counts = make(np.random.default_rng(5))
     for epsilon in ("0.25", "1"):
-        draws = draw(counts, 51, epsilon, seed=3)
+        draws = draw_split(counts, 51, epsilon, seed=3)
         found = estimate_histogram(draws)
         assert not found.smooth
         assert (found.histogram == estimate_directly(draws).histogram).all()
@@ -104,7 +127,7 @@ def test_tables_that_are_not_smooth_keep_the_direct_estimate(make):
     ("rows", "upper", "epsilon"), [(50, 40, "0.5"), (3000, 40, "4"), (500, 5, "0.5")]
 )
 def test_few_rows_no_totals_and_few_counts_keep_the_direct_estimate(rows, upper, epsilon):
-    draws = draw(long_tail(rows, upper), upper + 1, epsilon, seed=4)
+    draws = draw_split(long_tail(rows, upper), upper + 1, epsilon, seed=4)
     assert not estimate_histogram(draws).smooth
 
 
@@ -123,7 +146,7 @@ def test_any_sizes_give_a_histogram(epsilon, rows, ceiling):
     counts = np.minimum(long_tail(rows, ceiling) ** 2, ceiling)
     both = [draw_open(counts, ceiling, "0.1", epsilon, seed=8)]
     if ceiling <= 3000:
-        both.append(draw(counts, ceiling + 1, epsilon, seed=8))
+        both.append(draw_split(counts, ceiling + 1, epsilon, seed=8))
     for draws in both:
         found = estimate_histogram(draws)
         assert np.isfinite(found.histogram).all()

@@ -12,19 +12,15 @@ from tallyveil.estimate import histogram
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram, estimate_strata
 from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tests.estimate.drawing import draw
 
 
-def draw(counts: Integers, epsilon: float, upper: int, random: np.random.Generator) -> PrivateDraws:
-    """What `preserve` draws, half of epsilon for each part, from bits that are not private."""
-
-    def noise(size: int) -> Integers:
-        p = -np.expm1(-epsilon / 2)
-        return random.geometric(p, size) - random.geometric(p, size)
-
-    values = np.clip(counts + noise(len(counts)), 0, upper)
-    totals = np.cumsum(np.bincount(counts, minlength=upper + 1))[:-1] + noise(upper)
+def draw_strata(
+    strata: list[Integers], epsilon: float, upper: int, seed: int
+) -> list[PrivateDraws]:
+    """Draw as `preserve` does, half of epsilon for each part."""
     half = Fraction(epsilon) / 2
-    return PrivateDraws(values, half, totals, half, upper + 1)
+    return [draw(c, upper + 1, half, half, seed * 100 + i) for i, c in enumerate(strata)]
 
 
 def hand_out(draws: list[PrivateDraws], random: np.random.Generator) -> list[Integers]:
@@ -40,7 +36,7 @@ def test_rows_stay_near_their_counts(epsilon: int) -> None:
     for seed in range(12):
         random = np.random.default_rng(seed)
         counts = [random.integers(0, 80, 20) for _ in range(3)]
-        draws = [draw(one, epsilon, 90, random) for one in counts]
+        draws = draw_strata(counts, epsilon, 90, seed)
         released = hand_out(draws, random)
         worst = max(np.abs(a - b).max() for a, b in zip(released, counts, strict=True))
         assert worst <= 30 / epsilon + 4, seed
@@ -52,7 +48,7 @@ def test_no_noise_moves_no_row_of_skewed_strata() -> None:
         np.minimum(random.negative_binomial(0.8, 0.8 / (0.8 + mean), rows), 300)
         for mean, rows in [(60, 40), (20, 900), (5, 200), (90, 400)]
     ]
-    draws = [draw(one, 40, 300, random) for one in counts]
+    draws = draw_strata(counts, 40, 300, 5)
     for released, true in zip(hand_out(draws, random), counts, strict=True):
         assert np.abs(released - true).max() <= 1
         assert np.abs(released - true).mean() < 0.01
@@ -64,7 +60,7 @@ def test_rows_stay_as_drawn_where_the_fit_fails(monkeypatch: pytest.MonkeyPatch)
 
     random = np.random.default_rng(3)
     counts = [random.integers(0, 4, 80), random.integers(16, 21, 80)]
-    draws = [draw(one, 20, 20, random) for one in counts]
+    draws = draw_strata(counts, 20, 20, 3)
     monkeypatch.setattr(histogram, "_fit_all", lose_digits)
     for released, true in zip(hand_out(draws, random), counts, strict=True):
         assert np.abs(released - true).max() <= 2
@@ -86,7 +82,7 @@ def test_small_strata_gain_from_each_other() -> None:
     for seed in range(3):
         random = np.random.default_rng(seed)
         counts = [np.minimum(random.negative_binomial(1, 0.15, 40), 40) for _ in range(12)]
-        draws = [draw(one, 0.5, 40, random) for one in counts]
+        draws = draw_strata(counts, 0.5, 40, seed)
         cells, found = estimate_strata(draws)
         for own, part, true in zip(draws, found, counts, strict=True):
             single = estimate_histogram(own)
