@@ -9,7 +9,8 @@ import tallyveil as tv
 from tallyveil.check import package
 from tallyveil.release.datapackage import FileFacts, describe_data
 from tallyveil.release.folder import CHECKSUMS, checksums_text
-from tallyveil.release.methods.sums import LevelColumn, find_grouping, read_stated
+from tallyveil.release.methods.base import Labels
+from tallyveil.release.methods.sums import LevelColumn, read_stated
 from tallyveil.release.receipt import Receipt
 from tallyveil.release.release import read_json, rebuild_methodology
 
@@ -62,7 +63,8 @@ def rebuild(folder, document):
 def rebuild_sums(folder, table, receipt):
     """Write the files of totals again, with the estimates that they state."""
     record = receipt.sums
-    grouping = find_grouping(receipt.method, table, receipt.zeros)
+    free = None if receipt.zeros is None else receipt.zeros.find_free(table)
+    grouping = receipt.method.group(Labels(table), free=free)
     files = {}
     for level, name in enumerate(record.files):
         content = (folder / name).read_bytes()
