@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from tallyveil._threads import one_blas_thread
-from tallyveil.arrays import Floats, Integers
+from tallyveil.arrays import Floats
 from tallyveil.estimate.direct import (
     average_totals,
     fit_totals,
@@ -203,18 +204,13 @@ def pool_strata(strata: Sequence[PrivateDraws]) -> PrivateDraws:
     which geometric noise has that variance.
     """
     first = strata[0]
-    values = np.concatenate([stratum.values for stratum in strata])
+    pooled = replace(first, values=np.concatenate([stratum.values for stratum in strata]))
     if first.totals is None:
-        return PrivateDraws(values, first.epsilon2, None, first.epsilon1, *_ends(first))
+        return pooled
     totals = np.sum([stratum.totals for stratum in strata if stratum.totals is not None], axis=0)
-    variance = len(strata) * noise_variance(float(first.epsilon1))
-    epsilon = type(first.epsilon1)(2 * float(np.arcsinh(np.sqrt(0.5 / variance))))
-    return PrivateDraws(values, first.epsilon2, totals, epsilon, *_ends(first))
-
-
-def _ends(draws: PrivateDraws) -> tuple[int, Integers | None]:
-    """Return the size and the thresholds, which all strata share."""
-    return draws.size, draws.thresholds
+    variance = len(strata) * noise_variance(first.epsilon1)
+    epsilon = Fraction(2 * float(np.arcsinh(np.sqrt(0.5 / variance))))
+    return replace(pooled, totals=totals, epsilon1=epsilon)
 
 
 def estimate_strata(strata: Sequence[PrivateDraws]) -> tuple[Cells, tuple[Floats, ...]]:

@@ -315,7 +315,7 @@ def expect_jointly(column: DrawnColumn, other: DrawnColumn) -> Floats:
 
     Parameters
     ----------
-    own, other : DrawnColumn
+    column, other : DrawnColumn
         The two columns. Of their counts the distributions are used, not their order.
 
     Examples

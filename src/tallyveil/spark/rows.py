@@ -123,7 +123,8 @@ class ClusterRows(Rows):
     def _stand_in(self, place: int, rows: int) -> ColumnCounts:
         """Return as many zeros as there are counts, which stay there, in order if counts are."""
         values, parts = np.zeros(rows, np.uint8), [part for part in self.parts if part.rows > 1]
-        rises, falls = (all(getattr(p, way)[place] for p in parts) for way in ("rises", "falls"))
+        rises = all(part.rises[place] for part in parts)
+        falls = all(part.falls[place] for part in parts)
         is_constant = rises and falls and len({part.first[place] for part in parts}) < 2
         values[-1] = (rises or falls) and not is_constant
         return ColumnCounts(freeze(values), sum(part.above[place] for part in self.parts))
@@ -149,10 +150,8 @@ class ClusterRows(Rows):
             for kinds in part.kinds:
                 chooser.kinds = [old | new for old, new in zip(chooser.kinds, kinds, strict=True)]
         chooser.require_types()
-        names_of_sums = ("counts", "every")
-        counts, every = (
-            np.sum([getattr(part, name) for part in counted], axis=0) for name in names_of_sums
-        )
+        counts = np.sum([part.counts for part in counted], axis=0)
+        every = np.sum([part.every for part in counted], axis=0)
         if person is not None:
             left_out = int((every - counts).sum()), int(every.sum())
         cut = {column.name: clip_counts(counts, column.upper)}

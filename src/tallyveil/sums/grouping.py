@@ -34,8 +34,6 @@ class Tree:
     parents : tuple of array of int
         ``parents[l][i]`` is the node of level l that node i of level l + 1 belongs to. Every
         node has at least one child.
-    size : int
-        The number of nodes of the last level.
 
     Examples
     --------

@@ -7,7 +7,7 @@ import tallyveil as tv
 from tallyveil.errors import PackageError
 from tallyveil.release.methods.base import Method
 from tallyveil.release.methods.design import Design, Fair
-from tallyveil.release.methods.geometric import Geometric
+from tallyveil.release.methods.geometric import Geometric, Staircase
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.ladder import Ladder
 from tallyveil.release.methods.margins import Margins
@@ -43,7 +43,9 @@ def test_every_method_is_registered_and_has_words_for_its_page():
         return [kind, *(one for sub in kind.__subclasses__() for one in list_kinds(sub))]
 
     assert set(METHODS.values()) == set(list_kinds(Method)) - {Method, Sums}
-    assert all(method.words for name, method in METHODS.items() if name != "auto")
+    used = [method for name, method in METHODS.items() if name != "auto"]
+    assert all(method.brief and method.words for method in used)
+    assert all(METHODS[name].good_for for name in PLAIN_METHODS if name != "auto")
 
 
 @pytest.mark.parametrize("name", ["magic", "auto", "sums"])
@@ -69,6 +71,7 @@ def test_an_unknown_name_is_answered_with_the_methods_there_are(name):
         (Geometric, {"unbiased": "no"}, "be True or False"),
         (Geometric, {"signed": True, "unbiased": True}, "unbiased already"),
         (Fair, {"unbiased": True}, "made from geometric noise"),
+        (Staircase, {"unbiased": True}, "made from geometric noise"),
         (Fair, {"priority": 0}, "Fair has no key 'priority'"),
         (Ladder, {"epsilons": "2,1", "unbiased": True}, "made from geometric noise"),
         (Ladder, {"epsilons": "1,2"}, "strictly decreasing"),
