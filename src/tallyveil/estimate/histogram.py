@@ -78,6 +78,7 @@ class Estimate:
         return filled
 
 
+@one_blas_thread()
 def estimate_histogram(draws: PrivateDraws) -> Estimate:
     """Estimate the histogram from both draws: smooth where that helps, else directly.
 
@@ -87,19 +88,13 @@ def estimate_histogram(draws: PrivateDraws) -> Estimate:
     range has no totals. A few rows far above all others stay where they were drawn. Floating
     point; no privacy depends on it. Runs on one thread.
     """
-    with one_blas_thread():
-        return _estimate(draws)
-
-
-def _estimate(draws: PrivateDraws) -> Estimate:
-    """Estimate the histogram on as many threads as there are."""
     observed = observe(draws)
     near = observed.take_first(count_near(observed))
     n = len(near.cells)
     if not near.records:
         return Estimate(observed.cells, observed.drawn, False)
-    smooth = None
-    suits = _suits_model(near)
+    smooth, fewest = None, ROWS_PER_CELL if len(near.totals) else ROWS_WITHOUT_TOTALS
+    suits = n >= FEWEST_CELLS and near.records >= fewest * n
     if suits:
         try:
             smooth = estimate_smooth(near)
@@ -175,12 +170,6 @@ def count_near(observed: Observed) -> int:
     expected = FAR_DENSITY * scales
     far = (rows <= expected + 3 * np.sqrt(expected) + 1) & (scales >= FAR_WIDTH)
     return max(len(far) - int(np.logical_and.accumulate(far[::-1]).sum()), 2)
-
-
-def _suits_model(near: Observed) -> bool:
-    """Return True if there are cells enough for the smooth model, and rows for them."""
-    n, fewest = len(near.cells), ROWS_PER_CELL if len(near.totals) else ROWS_WITHOUT_TOTALS
-    return n >= FEWEST_CELLS and near.records >= fewest * n
 
 
 TAUS = (0.03, 0.1, 0.3, 1.0, 3.0)

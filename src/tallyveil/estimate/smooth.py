@@ -352,14 +352,16 @@ def estimate_smooth(observed: Observed) -> Floats | None:
     records = observed.records
     has_totals = len(observed.totals) > 0
     deviation = float(np.sqrt(noise_variance(observed.epsilon1))) if has_totals else 1.0
-    shapes = _make_shapes(observed.cells)
-    z = _smoothed(most_likely_cells(observed, PILOT_STEPS) / records)
+    scales = ("log", "count", "normal") if observed.cells.single else ("log",)
+    shapes = {scale: make_shape(observed.cells, scale) for scale in scales}
+    pilot = _smoothed(most_likely_cells(observed, PILOT_STEPS) / records)
     weight = even = observed.precision
     coarse = list(product(shapes, TAUS[2::2], (USUAL_PHI,)))
-    information = _inform(observed, z, weight)
-    best = _try_all(information, records, shapes, coarse, z)
+    information = _inform(observed, pilot, weight)
+    best = _try_all(information, records, shapes, coarse, pilot)
     information = _inform(observed, best.distribution, weight)
-    best = _try_all(information, records, shapes, list(product(shapes, TAUS, (USUAL_PHI,))), z)
+    fine = list(product(shapes, TAUS, (USUAL_PHI,)))
+    best = _try_all(information, records, shapes, fine, pilot)
     for _ in range(2):
         information = _inform(observed, best.distribution, weight)
         best = _refine(information, records, _release_heaps(shapes, best), best)
@@ -384,12 +386,6 @@ def estimate_smooth(observed: Observed) -> Floats | None:
     misses = plain.compare(smooth, direct) > allowed
     fewest = max(REACH * deviation, len(smooth))
     return None if misses or records - smooth.max() < fewest else smooth
-
-
-def _make_shapes(cells: Cells) -> dict[str, Shape]:
-    """Build a shape for each scale that suits the cells."""
-    scales = ("log", "count", "normal") if cells.single else ("log",)
-    return {scale: make_shape(cells, scale) for scale in scales}
 
 
 def _release_heaps(shapes: dict[str, Shape], best: Fit) -> dict[str, Shape]:
