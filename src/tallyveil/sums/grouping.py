@@ -340,6 +340,10 @@ class Grouping:
         filled[self.places[level]] = values
         return filled
 
+    def fill_levels(self, levels: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
+        """Return the values of all nodes of several levels, from level 0 on; see `fill`."""
+        return tuple(self.fill(level, values) for level, values in enumerate(levels))
+
     def take(self, level: int, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values of the free nodes of a level, from those of all."""
         return values[self.places[level]] if self.places else values

@@ -155,11 +155,8 @@ class PublishedSums(PublishedColumn):
 
     def fill(self, grouping: Grouping) -> PublishedSums:
         """Fill in 0 for the sums of groups of structural zeros."""
-
-        def fill(levels: Sequence[Any]) -> tuple[Any, ...]:
-            return tuple(grouping.fill(*level) for level in enumerate(levels))
-
-        sums, estimates, missed = map(fill, (self.sums, self.estimates, self.missed))
+        levels = (self.sums, self.estimates, self.missed)
+        sums, estimates, missed = map(grouping.fill_levels, levels)
         return replace(self, sums=sums, estimates=estimates, missed=missed)
 
     def list_levels(self, accuracy: LevelAccuracy) -> list[LevelColumn]:
@@ -360,10 +357,7 @@ class Sums(Method, frozen=True):
             for level in tree.levels:
                 deviations.append(np.sqrt(np.maximum(tree.combined.variances[level], 0)))
                 halves.append(find_half_widths(tree.combined, tree.measured, level, CONFIDENCE))
-        return LevelAccuracy(
-            tuple(grouping.fill(*level) for level in enumerate(deviations)),
-            tuple(grouping.fill(*level) for level in enumerate(halves)),
-        )
+        return LevelAccuracy(grouping.fill_levels(deviations), grouping.fill_levels(halves))
 
     def write_files(
         self, plans: Sequence[Plan], columns: Sequence[PublishedColumn], table: Table
