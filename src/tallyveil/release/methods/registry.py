@@ -39,12 +39,13 @@ PLAIN_METHODS = tuple(
 )
 """The methods that are asked for by their name alone: they need no keys."""
 
+RULE = f"be one of {', '.join(PLAIN_METHODS)}, or the path of a mechanism file"
+
 
 def find_method(name: str) -> type[Method]:
     """Return the method of this name that a publisher can ask for."""
     if name not in METHODS or METHODS[name] not in get_args(AnyMethod):
-        rule = f"be one of {', '.join(PLAIN_METHODS)}, or the path of a mechanism file"
-        raise ArgumentError("method", rule, name)
+        raise ArgumentError("method", RULE, name)
     return METHODS[name]
 
 
@@ -63,5 +64,4 @@ def read_method(method: Any) -> Method:
         return METHODS[method]()
     if isinstance(method, (str, Path)) and os.path.isfile(method):
         return MechanismFile(path=str(method))
-    rule = f"be one of {', '.join(PLAIN_METHODS)}, or the path of a mechanism file"
-    raise ArgumentError("method", rule, str(method))
+    raise ArgumentError("method", RULE, str(method))
