@@ -58,7 +58,7 @@ def square_mechanisms(draw):
 @given(square_mechanisms())
 def test_properties_are_those_of_the_paper(m):
     for name in SEVEN:
-        assert m.has(name) == printed(m.papers_matrix(), name), name
+        assert m.has(name) == printed(m.matrix.T, name), name
 
 
 @settings(max_examples=300, deadline=None)

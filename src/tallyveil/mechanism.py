@@ -183,13 +183,6 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         slack = self.exact_delta
         return Mechanism(matrix, self.query, self.exact_epsilon, delta=slack, name=name)
 
-    def papers_matrix(self) -> Floats:
-        """Return the matrix with one released answer per row, as some papers print it.
-
-        Cormode, Kulkarni and Srivastava (2018) and Croft, Sack and Shi (2020) do.
-        """
-        return self.matrix.T.copy()
-
     def isclose(self, other: MechanismLike, tolerance: float = 1e-9) -> bool:
         """Return True if query and probabilities are equal, to an absolute `tolerance`."""
         other = as_mechanism(other, "other")

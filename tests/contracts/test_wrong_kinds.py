@@ -10,7 +10,6 @@ import tallyveil as tv
 from tallyveil.certified.transport import implicit_transport
 from tallyveil.exact import exact_delta, exact_epsilon, exact_ratio, exact_rational
 from tallyveil.loss import loss_table, parse_loss
-from tallyveil.mechanisms.frontier import find_posterior_limits
 from tallyveil.mechanisms.geometric import exact_geometric, exact_step
 from tallyveil.neighbours import Neighbours
 from tallyveil.prior import mark_possible_answers, require_distribution, resolve_prior
@@ -63,9 +62,6 @@ CALLS = {
     "frontier": (
         tv.frontier,
         {"query": COUNT, "epsilon": 1, "distribution": EVEN, "loss": "squared", "tradeoffs": [0.5]},
-    ),
-    "find_posterior_limits": (
-        find_posterior_limits, {"distribution": EVEN, "epsilon": 1, "tradeoff": 0.5},
     ),
     "bound_distribution_error": (
         tv.bound_distribution_error, {"rows": 100, "upper": 5, "epsilon": 1},

@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.mechanisms.frontier import find_posterior_limits
+from tallyveil.mechanisms.frontier import Posterior
 from tallyveil.mechanisms.transport import monotone_remap
 
 LN2 = "0.693147180559945309417232121458"
 BIT, THREE, HALF = tv.Query.count(1), tv.Query.count(2), [0.5, 0.5]
+
+
+def find_limits(z, epsilon, rate):
+    return Posterior(np.asarray(z), epsilon).find_limits(rate, np.arange(len(z)))
 
 
 def random_distribution(rng, size):
@@ -125,7 +129,7 @@ def test_ends_are_the_best_guess_and_rank_matching():
 def test_for_the_absolute_loss_the_optimum_clips_the_matched_count(epsilon, rate):
     z = random_distribution(np.random.default_rng(int(10 * epsilon)), 41)
     curve = tv.frontier(tv.Query.count(40), epsilon, z, tradeoffs=[rate])
-    low, high = find_posterior_limits(z, epsilon, rate)
+    low, high = find_limits(z, epsilon, rate)
     drawn = tv.geometric(tv.Query.count(40), epsilon).matrix
     matched = monotone_remap(z @ drawn, z)
     chosen = np.clip(matched.column, low[matched.row], high[matched.row])
@@ -140,7 +144,7 @@ def test_for_the_absolute_loss_the_optimum_clips_the_matched_count(epsilon, rate
 
 def test_posterior_limits_of_a_wide_range():
     z = 1.0 / (1.0 + np.arange(200_001))
-    low, high = find_posterior_limits(z / z.sum(), 0.1, 0.5)
+    low, high = find_limits(z / z.sum(), 0.1, 0.5)
     assert (np.diff(low) >= 0).all()
     assert (np.diff(high) >= 0).all()
     # far from the ends the posterior is the noise around the draw: quartiles at +-ln(2)/epsilon
@@ -150,7 +154,7 @@ def test_posterior_limits_of_a_wide_range():
 def test_draws_far_from_every_known_count_are_clipped_to_the_nearest():
     z = np.zeros(2001)
     z[1000:1003] = 0.3, 0.4, 0.3
-    low, high = find_posterior_limits(z, 4, 0.5)
+    low, high = find_limits(z, 4, 0.5)
     assert (low[[0, 500, 1000]] == 1000).all()
     assert (high[[1002, 1600, 2000]] == 1002).all()
     assert (low[1001], high[1001]) == (1001, 1001)
@@ -170,7 +174,7 @@ def test_refusals():
     with pytest.raises(tv.ArgumentError, match="'tradeoff' must be finite"):
         tv.frontier(BIT, 1, HALF).mechanism(float("inf"))
     with pytest.raises(tv.ArgumentError, match="'tradeoff' must be a number"):
-        find_posterior_limits(HALF, 1, "much")
+        tv.frontier(BIT, 1, HALF).mechanism("much")
 
 
 def test_the_picture_has_the_familiar_mechanisms(tmp_path):

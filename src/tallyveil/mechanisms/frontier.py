@@ -76,10 +76,10 @@ def frontier(
 
     a compromise between the best guess for the row and the count that keeps the distribution; for
     the absolute loss it is q clipped to a central interval of the posterior
-    (`mechanisms.frontier.find_posterior_limits`). At
-    tradeoff 0 it is the best guess (the posterior median for the absolute loss). From the largest
-    slope of the loss on (1 for the absolute loss) it is rank matching, `transport`. Also a bound
-    for whole tables whose rows are drawn from `distribution`: docs/theory.md. Costs O(n^2).
+    (`Posterior.find_limits`). At tradeoff 0 it is the best guess (the posterior median for the
+    absolute loss). From the largest slope of the loss on (1 for the absolute loss) it is rank
+    matching, `transport`. Also a bound for whole tables whose rows are drawn from `distribution`:
+    docs/theory.md. Costs O(n^2).
 
     Parameters
     ----------
@@ -184,44 +184,6 @@ class _Parts:
         return float(apart @ np.diff(self.query.inputs.astype(float)))
 
 
-def find_posterior_limits(
-    distribution: ArrayLike, epsilon: Epsilon, tradeoff: float
-) -> tuple[Integers, Integers]:
-    """Find the limits to which the frontier clips a rank-matched count, for every draw 0..n.
-
-    For the absolute loss ``argmin_j E[|D - j| | k] + tradeoff |j - q|`` is q clipped between the
-    posterior quantiles at (1 - tradeoff)/2 and (1 + tradeoff)/2 of the true count given the draw
-    k: the central interval of probability `tradeoff`. With b_j = sum_{i<=j} z_i a^(j-i), and
-    likewise from above, Pr(D <= j | k) is a^(k-j) b_j over its total for j < k, so that quantiles
-    are found by bisection and no matrix is built. Costs O(n log n).
-
-    Parameters
-    ----------
-    distribution : array of float, shape (n + 1,)
-        The distribution z of the true counts 0..n.
-    epsilon : int, float, str, Decimal or Fraction
-        The privacy loss of the geometric draws, clamped to 0..n.
-    tradeoff : float
-        How much error one unit of distance is worth, at least 0; from 1 on nothing is clipped.
-
-    Returns
-    -------
-    tuple of two arrays of int, shape (n + 1,)
-        The lowest and the highest count to release for each draw.
-
-    Examples
-    --------
-    >>> low, high = find_posterior_limits([0.4, 0.2, 0.2, 0.1, 0.1], 1.0, 0.5)
-    >>> low.tolist(), high.tolist()
-    ([0, 0, 1, 2, 3], [0, 1, 2, 3, 4])
-    """
-    rate = _check_rate(tradeoff)
-    values = read_floats(distribution, "distribution")
-    prior = require_distribution(values, values.size)
-    top = len(prior) - 1
-    return Posterior(prior, float(exact_epsilon(epsilon))).find_limits(rate, np.arange(top + 1))
-
-
 class Posterior:
     """The distribution of the true count given a geometric draw: Pr(true <= j | draw k).
 
@@ -262,7 +224,12 @@ class Posterior:
         return lower, decaying_sums(np.append(a * self.above[1:], 0.0), a)[1]
 
     def find_limits(self, tradeoff: float, draws: Integers) -> tuple[Integers, Integers]:
-        """Find the ends of the central part with probability `tradeoff`, for each of the draws."""
+        """Find the ends of the central part with probability `tradeoff`, for each of the draws.
+
+        For the absolute loss ``argmin_j E[|D - j| | k] + tradeoff |j - q|`` is q clipped between
+        them. With b_j = sum_{i<=j} z_i a^(j-i), and likewise from above, Pr(D <= j | k) is
+        a^(k-j) b_j over its total for j < k, so that quantiles are found by bisection.
+        """
         if tradeoff >= 1:
             return np.zeros_like(draws), np.full_like(draws, self.size - 1)
         k, place = np.arange(self.size), draws
@@ -324,8 +291,11 @@ class Frontier(FrozenArrays):
 
     def mechanism(self, tradeoff: float) -> Mechanism:
         """Return the optimal mechanism at one exchange rate, on the curve's grid or not."""
+        rate = check_number(tradeoff, "tradeoff")
+        if not 0 <= rate < math.inf:
+            raise ArgumentError("tradeoff", "be finite and at least 0", tradeoff)
         parts, matched = self.parts, self.parts.matched
-        chosen = parts.choose(_check_rate(tradeoff))
+        chosen = parts.choose(rate)
         remap = np.zeros(matched.size)
         np.add.at(remap, (matched.row, chosen), matched.share)
         name = f"frontier at {tradeoff:g}"
@@ -374,14 +344,6 @@ class Frontier(FrozenArrays):
             f"<Frontier: {len(self.tradeoffs)} points, {self.loss} error {self.error[0]:.6g} to "
             f"{self.error[-1]:.6g}, distance {self.distance[0]:.6g} to {self.distance[-1]:.6g}>"
         )
-
-
-def _check_rate(rate: float) -> float:
-    """Check a tradeoff: finite and at least 0."""
-    number = check_number(rate, "tradeoff")
-    if not 0 <= number < math.inf:
-        raise ArgumentError("tradeoff", "be finite and at least 0", rate)
-    return number
 
 
 LARGEST_RANGE = 10**6

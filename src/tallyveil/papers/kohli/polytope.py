@@ -227,7 +227,7 @@ def is_indistinguishable(column: ArrayLike, epsilon: Epsilon, tolerance: float =
     epsilon : number or str
         The privacy loss.
     tolerance : float
-        Relative to the factor.
+        Relative to the compared entries.
 
     Returns
     -------
@@ -244,64 +244,8 @@ def is_indistinguishable(column: ArrayLike, epsilon: Epsilon, tolerance: float =
     (True, False)
     """
     values = np.asarray(column, dtype=float)
-    grow = np.exp(float(exact_epsilon(epsilon))) * (1 + tolerance)
-    first, second = values[:-1], values[1:]
-    return bool(
-        (values >= 0).all() and (first <= grow * second).all() and (second <= grow * first).all()
-    )
-
-
-def pattern_of(column: ArrayLike, epsilon: Epsilon, tolerance: float = 1e-9) -> Integers | None:
-    """Find the pattern of a multiple of a scale.
-
-    Parameters
-    ----------
-    column : array of float, shape (n,)
-        A column of a mechanism.
-    epsilon : number or str
-        The privacy loss.
-    tolerance : float
-        Relative to each step's factor.
-
-    Returns
-    -------
-    array of int, shape (n-1,), or None
-        The pattern; None if some step is not by e^epsilon exactly.
-
-    Examples
-    --------
-    >>> pattern_of([1.0, 2.0, 1.0], "0.6931471805599453").tolist()
-    [1, -1]
-    """
-    values = np.asarray(column, dtype=float)
-    if len(values) < 2 or (values <= 0).any():
-        return None
-    steps = np.diff(np.log(values))
-    if (np.abs(np.abs(steps) - float(exact_epsilon(epsilon))) > tolerance).any():
-        return None
-    signs: Integers = np.sign(steps).astype(np.int64)
-    return signs
-
-
-def is_scale(column: ArrayLike, epsilon: Epsilon, tolerance: float = 1e-9) -> bool:
-    """Decide whether `column` is a scale: a distribution with every step by e^epsilon.
-
-    Parameters
-    ----------
-    column, epsilon, tolerance
-        As for `pattern_of`.
-
-    Returns
-    -------
-    bool
-        True if it is a scale.
-
-    References
-    ----------
-    Kohli and Laskowski (2026), Definition 6.
-    """
-    total = float(np.sum(np.asarray(column, dtype=float)))
-    return abs(total - 1) <= tolerance and pattern_of(column, epsilon, tolerance) is not None
+    rows = privacy_rows(len(values), epsilon)
+    return bool((values >= 0).all() and (rows @ values <= tolerance * (abs(rows) @ values)).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -536,37 +480,6 @@ def is_extreme(T: Matrix, growth: Fraction | int, z: Sequence[Fraction] | None =
                 effect[n + j] = shares[block] @ T[block, j]
             moves.append(effect)
     return rank(np.array(moves, dtype=object)) == len(moves)
-
-
-def exposing_weights(
-    T: Matrix, growth: Fraction | int, z: Sequence[Fraction] | None = None
-) -> Matrix:
-    """Compute weights W for which T maximises <W, T> over U (or F): the sum of its tight bounds.
-
-    T is a vertex exactly when it is the only maximiser. Psi' W is then the matrix D of
-    Theorem 9 and Corollaries 3 and 4.
-
-    Parameters
-    ----------
-    T, growth, z
-        As for `is_extreme`.
-
-    Returns
-    -------
-    array of Fraction, shape (n, n)
-        The weights.
-
-    References
-    ----------
-    Kohli and Laskowski (2026), Theorem 9, Corollaries 3 and 4.
-    """
-    factor = _check_growth(growth)
-    W = np.full(T.shape, Fraction(0), dtype=object)
-    rises = (T[1:] == factor * T[:-1]).astype(int)
-    falls = (T[:-1] == factor * T[1:]).astype(int)
-    W[1:] += rises - factor * falls
-    W[:-1] += falls - factor * rises
-    return W
 
 
 def is_linearly_simplified(B: Matrix, scales: Matrix) -> bool:
