@@ -77,6 +77,24 @@ def number(
     return Finding(claim, f"{paper:.6g}", f"{got:.6g}", agrees, reason, guess=guess, within=within)
 
 
+def zero(claim: str, values: ArrayLike, within: float, reason: str = "") -> Finding:
+    """Record that numbers should be 0; the furthest is shown.
+
+    >>> zero("largest difference", [0.0, -0.5], within=0.1).got
+    '0.5'
+    """
+    return number(claim, 0.0, float(np.abs(np.asarray(values, dtype=float)).max()), within, reason)
+
+
+def equal(claim: str, ours: Any, printed: Any) -> Finding:
+    """Record that fractions, one or an array of them, are those printed.
+
+    >>> equal("two", 2, 4).agrees
+    False
+    """
+    return Finding(claim, "stated", "equal as fractions", np.array_equal(ours, printed))
+
+
 def estimate(
     claim: str,
     paper: float,

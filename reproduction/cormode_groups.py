@@ -171,7 +171,7 @@ def figure_11(context: Context) -> Result:
         name: np.ptp([miss[*c, name] for c in middle if c[:2] == ("0.91", 8)])
         for name in ("GM", "EM")
     }
-    merged = [abs(miss[*c, WM_WEAK] - miss[*c, "GM"]) for c in cells if c[0] == "0.67"]
+    merged = [miss[*c, WM_WEAK] - miss[*c, "GM"] for c in cells if c[0] == "0.67"]
     findings = (
         check.cells(
             "spread-out inputs (0.3 <= p <= 0.7): EM at least as good as GM",
@@ -189,9 +189,7 @@ def figure_11(context: Context) -> Result:
         check.falls(
             "EM is less sensitive to the input distribution than GM (a = 0.91, n = 8)", span
         ),
-        check.number(
-            "a = 0.67: WM and GM converge, n >= 4; largest difference", 0.0, max(merged), 1e-7
-        ),
+        check.zero("a = 0.67: WM and GM converge, n >= 4; largest difference", merged, 1e-7),
     )
     values = {
         (label, n, name, p): (x, math.sqrt(x * (1 - x) / (PEOPLE // n)))
@@ -349,10 +347,9 @@ def figure_14(context: Context) -> Result:
             "unimodal",
             (steps[:peak] >= -1e-12).all() and (steps[peak:] <= 1e-12).all(),
         ),
-        check.number(
+        check.zero(
             "a = 0.67: WM (weak honesty) looks like GM; largest difference",
-            0.0,
-            max(abs(w[e] - g[e]) for w, g in zip(*low.values(), strict=True) for e in g),
+            [w[e] - g[e] for w, g in zip(*low.values(), strict=True) for e in g],
             1e-7,
         ),
     )
@@ -380,19 +377,9 @@ def build_designed(n: int, label: str, loss: str) -> dict[str, Mechanism]:
     return {**designed, "UM": uniform(Query.count(n))}
 
 
-@experiment("cormode", "Figure 15", "7.4")
-def figure_15(context: Context) -> Result:
-    """RMSE of mechanisms designed for L1."""
-    return _plot_errors(context, "absolute")
-
-
-@experiment("cormode", "Figure 16", "7.4")
-def figure_16(context: Context) -> Result:
-    """RMSE of mechanisms designed for L2."""
-    return _plot_errors(context, "squared")
-
-
-def _plot_errors(context: Context, loss: str) -> Result:
+@experiment("cormode", "Figure 15", "7.4", "RMSE of mechanisms designed for L1", loss="absolute")
+@experiment("cormode", "Figure 16", "7.4", "RMSE of mechanisms designed for L2", loss="squared")
+def plot_errors(context: Context, loss: str) -> Result:
     """Plot the root mean squared error of mechanisms designed for `loss`."""
     shares = _list_shares(context)
     cells = [(label, n) for label in RATIOS for n in SIZES]
@@ -444,21 +431,11 @@ def _plot_errors(context: Context, loss: str) -> Result:
     return plot_values(RMSE_COLUMNS, values, "a = {}, n = {}", findings)
 
 
-@experiment("cormode", "Figure 17", "7.4")
-def figure_17(context: Context) -> Result:
-    """L1,d of mechanisms designed for L1."""
-    return _plot_distances("absolute", 1)
-
-
-@experiment("cormode", "Figure 18", "7.4")
-def figure_18(context: Context) -> Result:
-    """L2,d of mechanisms designed for L2."""
-    return _plot_distances("squared", 2)
-
-
-def _plot_distances(loss: str, power: int) -> Result:
+@experiment("cormode", "Figure 17", "7.4", "L1,d of mechanisms designed for L1", power=1)
+@experiment("cormode", "Figure 18", "7.4", "L2,d of mechanisms designed for L2", power=2)
+def plot_distances(context: Context, power: int) -> Result:
     """Plot the part of the loss that comes from errors of more than d."""
-    n = 8
+    n, loss = 8, ("absolute", "squared")[power - 1]
     query = Query.count(n)
     values = {
         (label, p, name, d): m.expected_loss(paper_loss(query, f"L{power},{d}"), ("binomial", p))

@@ -113,9 +113,7 @@ def figure_3(context: Context) -> Result:
     printed = [[(x if j in (0, n) else y) * a ** abs(i - j) for j in answers] for i in answers]
     misprint = float((1 + 2 * (1 - a) / a) / (1 + a))  # sum of (1-a)^|d| / (1+a) over all d
     findings = (
-        check.claim(
-            "entries are x a^|i-j| and y a^|i-j|", "equal as fractions", exact.tolist() == printed
-        ),
+        check.equal("entries are x a^|i-j| and y a^|i-j|", exact, printed),
         check.numbers("the same in doubles", np.array(printed, dtype=float), m.matrix, 1e-15),
         check.number(
             "Definition 4's noise sums to",
@@ -333,16 +331,14 @@ def figure_5(context: Context) -> Result:
         rows.append((n, a, *words, best, rescaled_loss(chosen) - best))
     costs = {setting: sorted(row[5] for row in rows if row[:2] == setting) for setting in settings}
     distinct = {setting: np.unique(np.round(by, 6)) for setting, by in costs.items()}
-    worst = max(abs(row[6]) for row in rows)
+    extra = [row[6] for row in rows]
     findings = (
         check.claim(
             "at most four behaviours among 128 sets",
             ", ".join(f"{len(v)} at n = {n}, a = {a:g}" for (n, a), v in distinct.items()),
             all(len(v) <= 4 for v in distinct.values()),
         ),
-        check.number(
-            "flowchart's mechanism costs more than the program's optimum by", 0.0, worst, 1e-6
-        ),
+        check.zero("flowchart's mechanism costs more than the program's optimum by", extra, 1e-6),
         check.number("cheapest at n = 4, a = 0.62", 0.7654320988, distinct[4, 0.62][0], 1e-6),
         check.number("dearest at n = 4, a = 0.62", 0.8345519809, distinct[4, 0.62][-1], 1e-6),
     )
@@ -399,22 +395,12 @@ def theorem_5(context: Context) -> Result:
         apart = float(np.abs(program.mechanism.matrix - gm(n, a).matrix).max())
         spread = bound_spread(query, epsilon, "zero_one")
         rows.append((n, a, program.objective, cost, apart, spread))
+    costs = [row[2] - row[3] for row in rows]
+    entries, spreads = ([row[k] for row in rows] for k in (4, 5))
     findings = (
-        check.number(
-            "the program's optimum costs what GM does; largest difference",
-            0.0,
-            max(abs(row[2] - row[3]) for row in rows),
-            1e-7,
-        ),
-        check.number(
-            "... and is GM; largest difference of an entry", 0.0, max(r[4] for r in rows), 1e-5
-        ),
-        check.number(
-            "unique: two optimal mechanisms differ in an entry by at most",
-            0.0,
-            max(row[5] for row in rows),
-            1e-5,
-        ),
+        check.zero("the program's optimum costs what GM does; largest difference", costs, 1e-7),
+        check.zero("... and is GM; largest difference of an entry", entries, 1e-5),
+        check.zero("unique: two optimal mechanisms differ in an entry by at most", spreads, 1e-5),
         check.number(
             "... where the optimum is not unique the same measure sees it (Croft et al., Table 2)",
             0.2037,
@@ -499,7 +485,7 @@ def figure_8(context: Context) -> Result:
     points = [(size, a) for size in sizes] + [(n, ratio) for ratio in ratios]
     costs = {point: _compute_costs(*point) for point in points}
     spread = max(_measure_spread(by) for by in costs.values())
-    beyond = [abs(costs[size, a]["WH"] - 2 * a / (1 + a)) for size in sizes if size >= 7]
+    beyond = [costs[size, a]["WH"] - 2 * a / (1 + a) for size in sizes if size >= 7]
     high = costs[n, 0.99]
     findings = (
         check.span(
@@ -508,10 +494,9 @@ def figure_8(context: Context) -> Result:
             below=1e-6,
         ),
         check.number("a = 0.76, n > 6.33: cost of WH alone", 0.864, costs[8, a]["WH"], 5e-4),
-        check.number("... which is GM's, at every such n", 0.0, max(beyond), 1e-6),
-        check.number(
+        check.zero("... which is GM's, at every such n", beyond, 1e-6),
+        check.zero(
             "a = 0.99: all combinations cost the same as EM; spread",
-            0.0,
             max(high.values()) - min(v for k, v in high.items() if k != "GM"),
             1e-6,
             "They agree only to about 5e-5: EM costs a little more for every a < 1.",
@@ -545,16 +530,17 @@ def figure_9(context: Context) -> Result:
         for label, n in product(LEVELS, sizes)
     }
     values = {(label, k, n): x for (label, n), by in cost.items() for k, x in by.items()}
-    met = max(
-        abs(by[WM_WEAK] - by["GM"])
+    met = [
+        by[WM_WEAK] - by["GM"]
         for (label, n), by in cost.items()
         if n >= 2 * LEVELS[label] / (1 - LEVELS[label]) - 1e-9
-    )
+    ]
+    off = [_compare_closed_forms(by, n, LEVELS[label]) for (label, n), by in cost.items()]
     short, last = cost["10/11", 16], cost["99/100", 24]
     monotone = cost["10/11", 20][WM_MONOTONE]
     falling = [cost["2/3", n]["EM"] for n in sizes if n >= 6]
     findings = (
-        check.number("n >= 2a/(1-a): WM (weak honesty) meets GM; largest distance", 0.0, met, 1e-6),
+        check.zero("n >= 2a/(1-a): WM (weak honesty) meets GM; largest distance", met, 1e-6),
         check.span(
             "a = 10/11: not yet met at n = 16 < 20",
             short[WM_WEAK] - short["GM"],
@@ -569,12 +555,7 @@ def figure_9(context: Context) -> Result:
             "Section 7.1 renames WM to WH+RM+CM; only weak honesty alone converges to GM.",
         ),
         check.number("corrected: WH+RM+CM there", 0.96414, monotone, 2e-5),
-        check.number(
-            "closed forms of WM's cost: largest difference to the programs",
-            0.0,
-            max(_compare_closed_forms(by, n, LEVELS[label]) for (label, n), by in cost.items()),
-            1e-6,
-        ),
+        check.zero("closed forms of WM's cost: largest difference to the programs", off, 1e-6),
         check.number(
             "a = 99/100, n = 24: WM costs the same as EM",
             last["EM"],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -159,7 +159,7 @@ class Context:
     seed: int = 1
 
 
-Run = Callable[[Context], Result]
+Function = TypeVar("Function", bound=Callable[..., Result])
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Experiment:
     item: str
     title: str
     section: str
-    run: Run
+    run: Callable[[Context], Result]
 
     @property
     def stem(self) -> str:
@@ -195,12 +195,17 @@ EXPERIMENTS: list[Experiment] = []
 """Every experiment of the modules that were imported."""
 
 
-def experiment(paper: str, item: str, section: str) -> Callable[[Run], Run]:
-    """Register the decorated function as an experiment; its docstring is the title."""
+def experiment(
+    paper: str, item: str, section: str, title: str = "", **settings: Any
+) -> Callable[[Function], Function]:
+    """Register the decorated function as an experiment, with further arguments for it.
 
-    def register(run: Run) -> Run:
-        title = (run.__doc__ or "").split("\n")[0].rstrip(".")
-        EXPERIMENTS.append(Experiment(paper, item, title, section, run))
+    Its docstring is the title unless there is another.
+    """
+
+    def register(run: Function) -> Function:
+        shown = title or (run.__doc__ or "").split("\n")[0].rstrip(".")
+        EXPERIMENTS.append(Experiment(paper, item, shown, section, partial(run, **settings)))
         return run
 
     return register

@@ -118,10 +118,10 @@ def theorem_1(context: Context) -> Result:
             tailored = design(query, epsilon, loss, worst_case=True, **options).objective
             answer = Consumer(loss, side_information=possible).respond(geometric(query, epsilon))
             rows.append((n, a, name, start, tailored, answer.loss))
-    worst = max(abs(row[4] - row[5]) for row in rows)
+    apart = [row[4] - row[5] for row in rows]
     anchor = next(row for row in rows if row[:4] == (3, 0.25, "absolute", 0))
     findings = (
-        check.number("tailored optimum minus remapped geometric; largest", 0.0, worst, 1e-6),
+        check.zero("tailored optimum minus remapped geometric; largest", apart, 1e-6),
         check.number("n = 3, a = 1/4, absolute loss", 168 / 415, anchor[5], 1e-7),
     )
     names = {"own optimal mechanism": 4, "geometric, remapped": 5}
@@ -234,16 +234,14 @@ def table_2(context: Context) -> Result:
     identity = remove_geometric(G, a)
     det = _compute_determinant(stretched)
     findings = (
-        check.claim(
-            "G' holds the powers a^|i-j|", "equal as fractions", (stretched == powers).all()
-        ),
+        check.equal("G' holds the powers a^|i-j|", stretched, powers),
         check.claim(
             "det G' = (1 - a^2)^(n-1), n the size of the matrix", f"{det}", det == (1 - a * a) ** n
         ),
-        check.claim(
+        check.equal(
             "det G > 0 (Lemma 1); with n+1 answers (1-a)^(2n-1)/(1+a)",
-            "equal as fractions",
-            _compute_determinant(G) == (1 - a) ** (2 * n - 1) / (1 + a),
+            _compute_determinant(G),
+            (1 - a) ** (2 * n - 1) / (1 + a),
         ),
         check.claim(
             "the inverse is tridiagonal: applied to G it gives the identity",
@@ -291,7 +289,7 @@ def lemma_3(context: Context) -> Result:
     """Several privacy levels and collusion."""
     a, b, size = Fraction(1, 4), Fraction(1, 2), 4
     T = exact_step(size, a, b)
-    first = ("7/9", "1/9", "1/18", "1/18")
+    (first,) = parse_fractions("7/9 1/9 1/18 1/18")
     levels = [2.0, 1.0, 0.5]
     ladder = Ladder(Query.count(5 if context.quick else 8), levels)
     coalitions = ladder.verify_coalitions()
@@ -308,11 +306,7 @@ def lemma_3(context: Context) -> Result:
             and (T >= 0).all()
             and all(sum(row) == 1 for row in T),
         ),
-        check.claim(
-            "first row of T: 7/9, 1/9, 1/18, 1/18",
-            "equal as fractions",
-            tuple(str(x) for x in T[0]) == first,
-        ),
+        check.equal("first row of T: 7/9, 1/9, 1/18, 1/18", T[0], first),
         check.claim("every level has its own epsilon", "in exact integers", bool(ladder.verify())),
         check.claim(
             "every coalition is as private as its least private member",

@@ -453,11 +453,8 @@ def _check_ours(cells: Cells, gap: float) -> tuple[Finding, ...]:
     ratio = [off[*key, OURS] / off[*key, BEST] for key in keys]
     best = [off[*key, BEST] / min(off[*key, k] for k in HEURISTICS) for key in keys]
     return (
-        check.number(
-            "transport's closed form against the linear program; largest relative gap",
-            0.0,
-            gap,
-            1e-6,
+        check.zero(
+            "transport's closed form against the linear program; largest relative gap", gap, 1e-6
         ),
         check.span(
             "the optimum in closed form: error against the best heuristic",
