@@ -36,6 +36,7 @@ from tallyveil.papers.kohli.pipeline import split_budget
 from tallyveil.papers.kohli.privatizers import PRIVATIZERS, distribution_of_counts
 from tallyveil.query import Query
 from tallyveil.release.privatize import privatize
+from tallyveil.release.split import Split
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 
 Build: TypeAlias = Callable[[Floats, Fraction], Mechanism]
@@ -117,14 +118,13 @@ def _measure_distances(truth: Floats, share: Floats) -> tuple[float, float, floa
 def release_two_stage(
     table: Integers,
     truth: Floats,
-    epsilon: float,
+    budget: Split,
     source: Entropy,
-    *,
-    privatizer: str,
     builders: dict[str, Build],
+    *,
+    privatizer: str = "cyclic_laplace",
 ) -> dict[str, tuple[float, ...]]:
     """Run the pipeline once with any privatizer, all builders on its private distribution."""
-    budget = split_budget(epsilon, "paper")
     histogram = np.bincount(table, minlength=len(truth))
     private = PRIVATIZERS[privatizer](histogram, budget.epsilon1, source).distribution("clip")
     return {
@@ -142,7 +142,7 @@ def measure_table_spread(size: int = 10_000, tables: int = 20) -> float:
     distances = []
     for seed in range(tables):
         truth = distribution_of_counts(draw_binomial(20, size, seed), 20)
-        mechanism = unfixed_optimum(truth, split_budget(GRID[0.48], "paper").epsilon2)
+        mechanism = unfixed_optimum(truth, split_budget(GRID[0.48]).epsilon2)
         distances.append(wasserstein(truth, truth @ mechanism.matrix))
     return float(np.std(distances, ddof=1))
 
@@ -189,11 +189,9 @@ def simulate(context: Context) -> tuple[Cells, dict[str, bool], str]:
         source = SeededNotPrivate(context.seed)
         times = 4 if context.quick else 100 if (name, label) in PRINTED else 20
         errors: dict[str, list[tuple[float, ...]]] = {}
-        alone = _build_one_stage(truth, len(table), epsilon)
+        alone, budget = _build_one_stage(truth, len(table), epsilon), split_budget(epsilon)
         for _ in range(times):
-            both = release_two_stage(
-                table, truth, epsilon, source, privatizer="cyclic_laplace", builders=TWO_STAGE
-            )
+            both = release_two_stage(table, truth, budget, source, TWO_STAGE)
             both |= {k: measure_release(table, truth, m, source) for k, m in alone.items()}
             both[OURS] = _release_ours(table, truth, epsilon, source)
             for method, measured in both.items():
@@ -504,11 +502,9 @@ def section_6(context: Context) -> Result:
         sample, top = tables[name]
         times = 12 if epsilon != MIDDLE else 24 if context.quick else 60
         truth = distribution_of_counts(sample.values, top)
-        source = SeededNotPrivate(context.seed)
+        source, budget = SeededNotPrivate(context.seed), split_budget(epsilon)
         runs = [
-            release_two_stage(
-                sample.values, truth, epsilon, source, privatizer=privatizer, builders=BUILDERS
-            )
+            release_two_stage(sample.values, truth, budget, source, BUILDERS, privatizer=privatizer)
             for _ in range(times)
         ]
         for method in BUILDERS:

@@ -14,14 +14,13 @@ from reproduction import check
 from reproduction.check import STANDARD_ERRORS, Finding, standard_error
 from reproduction.data import draw_binomial, load_homicides
 from reproduction.experiment import Context, Result, Table, experiment, plot, plot_values
-from reproduction.kohli_releases import EPSILONS, METRICS, measure_release
+from reproduction.kohli_releases import EPSILONS, METRICS, SANDWICH, TWO_STAGE, release_two_stage
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
 from tallyveil.mechanism import Mechanism
 from tallyveil.notebook import Curve, Panel
-from tallyveil.papers.kohli.greedy import greedy_fixed_point
 from tallyveil.papers.kohli.pipeline import split_budget
-from tallyveil.papers.kohli.privatizers import cyclic_laplace, distribution_of_counts
+from tallyveil.papers.kohli.privatizers import distribution_of_counts
 from tallyveil.prior import require_distribution
 from tallyveil.query import Query
 from tallyveil.release.split import rule_of_thumb
@@ -89,18 +88,12 @@ def simulate_shares(
     table: Integers, top: int, epsilon: float, shares: tuple[float, ...], *, times: int, seed: int
 ) -> Runs:
     """Run the paper's pipeline `times` times at each share; errors in all `METRICS`."""
-    truth = distribution_of_counts(table, top)
-    histogram = np.bincount(table, minlength=top + 1)
+    truth, builders = distribution_of_counts(table, top), {SANDWICH: TWO_STAGE[SANDWICH]}
     by_share = {}
     for share in shares:
-        budget = split_budget(epsilon, share)
-        source = SeededNotPrivate(seed)
-        runs = []
-        for _ in range(times):
-            private = cyclic_laplace(histogram, budget.epsilon1, source).distribution("clip")
-            mechanism = greedy_fixed_point(private, budget.epsilon2, "sandwich")
-            runs.append(measure_release(table, truth, mechanism, source))
-        by_share[share] = np.array(runs)
+        budget, source = split_budget(epsilon, share), SeededNotPrivate(seed)
+        runs = [release_two_stage(table, truth, budget, source, builders) for _ in range(times)]
+        by_share[share] = np.array([run[SANDWICH] for run in runs])
     return by_share
 
 
