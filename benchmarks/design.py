@@ -29,6 +29,7 @@ from benchmarks.harness import (
 )
 from tallyveil.loss import loss_table
 from tallyveil.mechanisms.transport import transport
+from tallyveil.optimize.program import identity
 from tallyveil.optimize.solver import Program, solve
 from tallyveil.papers.kohli.greedy import greedy_fixed_point
 from tallyveil.properties import SEVEN, Rows, rows
@@ -94,10 +95,7 @@ def time_scipy(
     private = Rows((second, output), (first, output), factor=float(np.exp(epsilon)))
     upper, right, equal, values = [], [], [], []
     for part in [private, *(part for name in properties for part in rows(name, query, epsilon))]:
-        form = -part.factor * _mark(part.larger, query.shape)
-        if part.smaller is not None:
-            form = form + _mark(part.smaller, query.shape)
-        (equal if part.equal else upper).append(form)
+        (equal if part.equal else upper).append(-identity(query.shape).apply_form(part))
         (values if part.equal else right).append(np.full(len(part), -part.floor))
     equal.append(sparse.kron(sparse.eye_array(n), np.ones((1, m)), format="csr"))
     values.append(np.ones(n))
@@ -112,13 +110,6 @@ def time_scipy(
         lambda: linprog(**program, method="highs", options={"time_limit": limit})
     )
     return seconds, solution.status != 0
-
-
-def _mark(cells: tuple[np.ndarray, np.ndarray], shape: tuple[int, int]) -> Any:
-    """Write a row with a one at each of these cells of a matrix."""
-    places = np.ravel_multi_index(cells, shape)
-    ones, order = np.ones(len(places)), np.arange(len(places))
-    return sparse.csr_array((ones, (order, places)), shape=(len(places), shape[0] * shape[1]))
 
 
 def compare_properties(settings: Settings) -> tuple[Table, list[Target]]:

@@ -21,9 +21,9 @@ from tallyveil.budget.accounting import (
     concentrated_delta,
     share_epsilon,
 )
-from tallyveil.budget.entries import Debit, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import ArgumentError, BudgetError, LedgerError
+from tests.budget.conftest import spend
 
 MILLIONTH = Fraction(1, 10**6)
 
@@ -152,11 +152,6 @@ def test_many_different_epsilons_are_composed_to_five_digits() -> None:
     assert delta(float(found)) <= 1e-6 < delta(float(found) * (1 - 1e-5))
 
 
-def spend(*epsilons, delta=0):
-    stages = tuple(Stage(f"stage {at}", Fraction(e)) for at, e in enumerate(epsilons))
-    return Debit(("n",), stages, Fraction(delta))
-
-
 @pytest.fixture
 def book(tmp_path):
     return Ledger.create(tmp_path / "budget.db")
@@ -251,7 +246,7 @@ def test_a_zcdp_account_tells_no_more_than_the_sum_of_what_was_spent(book):
 def test_a_small_debit_of_a_zcdp_account_is_told_at_once(book, total, spent):
     """What it spent was worked out from a power of e with billions of terms."""
     book.open("cases", total, "1e-6", accounting="zcdp")
-    book.debit("cases", Debit(("n",), (Stage("draw", Fraction(spent)),)))
+    book.debit("cases", spend(spent))
     start = process_time()
     account = book.account("cases")
     told = account.spent_epsilon

@@ -1,8 +1,6 @@
 """The budget book in every store: exact, append-only, safe with many processes."""
 
 import json
-import multiprocessing
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -12,10 +10,7 @@ from hypothesis import strategies as st
 from tallyveil.budget.entries import Debit, Link, Stage, shown_rational
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import ArgumentError, BudgetError, LedgerError
-
-
-def spend(epsilon, delta=0, columns=("n",)):
-    return Debit(columns, (Stage("draw", Fraction(epsilon)),), Fraction(delta))
+from tests.budget.conftest import ask_at_once, spend
 
 
 def test_ten_tenths_fill_a_budget_of_one_exactly(ledger):
@@ -83,25 +78,8 @@ def test_an_unknown_dataset_and_bad_amounts_are_refused(ledger):
         ledger.open("zero", 0)
 
 
-def _ask(location, start, answers):
-    start.wait()
-    try:
-        Ledger(location).debit("cases", spend("1/16"))
-        answers.put("spent")
-    except BudgetError as refusal:
-        answers.put(str(refusal))
-
-
 def test_thirty_two_processes_asking_for_twice_the_budget(ledger, place):
-    context = multiprocessing.get_context("fork")
-    start, answers = context.Event(), context.Queue()
-    workers = [context.Process(target=_ask, args=(place, start, answers)) for _ in range(32)]
-    for worker in workers:
-        worker.start()
-    start.set()
-    said = [answers.get(timeout=120) for _ in workers]
-    for worker in workers:
-        worker.join()
+    said = ask_at_once(place, spend("1/16"), processes=32)
     assert said.count("spent") == 16
     assert all("0 of 1 left" in text for text in said if text != "spent")
     assert ledger.account("cases").remaining_epsilon == 0
@@ -143,29 +121,12 @@ def test_amounts_are_shown_exactly(value):
     assert Fraction(shown_rational(value)) == value
 
 
-def _repeat(place, start, answers):
-    start.wait()
-    try:
-        Ledger(place).debit("cases", replace(spend("0.01"), request="one wish"))
-        answers.put("paid")
-    except LedgerError as problem:
-        answers.put(str(problem))
-
-
 def test_a_wish_that_is_repeated_from_many_processes_is_paid_for_once(place, ledger):
-    context = multiprocessing.get_context("fork")
-    start, answers = context.Event(), context.Queue()
-    workers = [context.Process(target=_repeat, args=(place, start, answers)) for _ in range(8)]
-    for worker in workers:
-        worker.start()
-    start.set()
-    said = sorted(answers.get(timeout=60) for _ in workers)
-    for worker in workers:
-        worker.join()
-    assert said.count("paid") == 1
+    said = sorted(ask_at_once(place, spend("0.01", request="one wish"), processes=8))
+    assert said.count("spent") == 1
     assert said[0].startswith("This request was debited before, as entry 2 of the ledger.")
     assert ledger.account("cases").spent_epsilon == Fraction(1, 100)
-    ledger.debit("cases", replace(spend("0.01"), request="another wish"))
+    ledger.debit("cases", spend("0.01", request="another wish"))
     ledger.debit("cases", spend("0.01"))
     ledger.debit("cases", spend("0.01"))
     bodies = [entry.body for entry in ledger.history("cases")]

@@ -12,18 +12,15 @@ from pathlib import Path
 import pytest
 
 from tallyveil.budget import postgresql
-from tallyveil.budget.entries import Debit, Link, Stage
+from tallyveil.budget.entries import Link
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
 from tests.asking import make_options, privatize
+from tests.budget.conftest import spend
 
 psycopg = pytest.importorskip("psycopg")
 FORK = multiprocessing.get_context("fork")
 PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"
-
-
-def spend(epsilon):
-    return Debit(("n",), (Stage("draw", Fraction(epsilon)),))
 
 
 @pytest.fixture

@@ -1,17 +1,12 @@
 """A ledger in a SQLite file: what is no ledger, tampering, formats."""
 
 import sqlite3
-from fractions import Fraction
 
 import pytest
 
-from tallyveil.budget.entries import Debit, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
-
-
-def spend(epsilon):
-    return Debit(("n",), (Stage("draw", Fraction(epsilon)),))
+from tests.budget.conftest import spend
 
 
 @pytest.fixture

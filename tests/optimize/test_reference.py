@@ -85,18 +85,6 @@ def test_weak_honesty_combinations(n, alpha, plain, columns):
             assert optimum(n, alpha, "L0", names).objective == pytest.approx(wanted, rel=CLOSE)
 
 
-
-
-
-
-
-
-
-
-
-
-
-
 # Croft, Sack and Shi (2020), section 4.3, max query over 0..9 (epsilon, Variant 1, Variant 2).
 MAXIMUM = [
     (0.1, 2.47502081252106, 3.2050790875800272),
@@ -112,8 +100,6 @@ def test_maximum_query(level, first, second):
     assert one.objective == pytest.approx(first, rel=CLOSE)
     assert one.mechanism.bayes_loss() == pytest.approx(first, rel=CLOSE)
     assert two.objective == pytest.approx(second, rel=CLOSE)
-
-
 
 
 # Kohli and Laskowski (2026), section 5: (distribution z, epsilon, then least absolute and squared

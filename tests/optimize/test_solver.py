@@ -1,11 +1,8 @@
 """The solvers agree and are optimal; a bound holds whatever multipliers it is given."""
 
-import os
-import signal
 import threading
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -43,18 +40,6 @@ def test_rounding_goes_outwards():
     """One tenth times three is above 0.3 in doubles; the bound must not be."""
     program = Program(np.array([0.1]), sparse.csc_array([[1.0]]), np.array([3.0]))
     assert lower_bound(program, [-0.1], [], upper=3.0) < 0.1 * 3
-
-
-def test_ctrl_c_stops_a_solve_and_leaves_the_handler_as_it_was():
-    before = signal.getsignal(signal.SIGINT)
-
-    def press(iteration, objective):
-        os.kill(os.getpid(), signal.SIGINT)
-        return False
-
-    with pytest.raises(KeyboardInterrupt):
-        solve(transport_program(), watch=press)
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_other_threads_may_solve():
