@@ -467,7 +467,7 @@ def group_by_ten(sizes: Integers) -> Integers:
 
 def measure_group_losses(m: Mechanism, answers: Integers) -> tuple[float, ...]:
     """Measure the four mean errors over true answers (as indices), in the order of `MEASURES`."""
-    guesses = Query.custom(m.query.inputs, m.query.inputs, m.query.neighbours)
+    guesses = m.query.to_guesses()
     errors = [float(m.loss_by_input(loss)[answers].mean()) for loss in LOSSES]
     for loss in LOSSES:
         remapped = loss_table(guesses, loss)[:, m.bayes_remap(loss)]

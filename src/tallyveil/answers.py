@@ -6,7 +6,7 @@ Every function returns the checked value or raises an error that names the argum
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, QueryError, describe_kind
+from tallyveil.exact import is_whole
 
 MOST_ANSWERS = 4 * 10**6
 """More true or released answers than this are refused before any array is made."""
@@ -26,8 +27,7 @@ def read_whole(
     value: Any, argument: str, least: int | None = None, error: type[ArgumentError] = QueryError
 ) -> int:
     """Return `value` as an int; refuse fractions and numbers below `least`."""
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole and not (isinstance(value, float) and value.is_integer()):
+    if not is_whole(value) and not (isinstance(value, float) and value.is_integer()):
         raise error(argument, "be a whole number", value)
     if least is not None and value < least:
         raise error(argument, f"be at least {least}", value)

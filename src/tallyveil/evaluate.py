@@ -410,44 +410,36 @@ def _make_row(
 def _name_losses(
     losses: Mapping[str, Loss] | Iterable[Loss] | Loss,
 ) -> tuple[tuple[str, Loss], ...]:
-    if isinstance(losses, Mapping):
-        named = tuple(losses.items())
-    else:
-        single = isinstance(losses, str) or callable(losses)
-        if isinstance(losses, tuple) and len(losses) == 2:
-            single = isinstance(losses[1], (int, float))  # such as ("beyond", 2)
-        listed: list[Any] = [losses] if single else _list(losses, "losses")
-        named = tuple((loss_name(loss), loss) for loss in listed)
-    if not named:
-        raise ArgumentError("losses", "hold at least one loss", got="nothing")
-    return named
+    single = isinstance(losses, str) or callable(losses)
+    if isinstance(losses, tuple) and len(losses) == 2:
+        single = isinstance(losses[1], (int, float))  # such as ("beyond", 2)
+    members = _list_members([losses] if single else losses, "losses")
+    return tuple((name or loss_name(loss), loss) for name, loss in members)
 
 
-def _list(members: Any, argument: str) -> list[Any]:
-    """Return the members as a list, or refuse what is not iterable."""
+def _list_members(members: Any, argument: str) -> list[tuple[str, Any]]:
+    """List members, at least one, with their names in a mapping, else without; or refuse."""
     try:
-        return list(members)
+        named = members.items() if isinstance(members, Mapping) else (("", x) for x in members)
     except TypeError:
         got = describe_kind(members)
         raise ArgumentError(argument, "be a list or a mapping", got=got) from None
+    if not (listed := [(str(name), member) for name, member in named]):
+        singular = "loss" if argument == "losses" else argument.removesuffix("s")
+        raise ArgumentError(argument, f"hold at least one {singular}", got="nothing")
+    return listed
 
 
 def _name_mechanisms(mechanisms: Candidates) -> tuple[list[str], list[Mechanism]]:
     """Return the names and the candidates; all must have the same true answers."""
-    if isinstance(mechanisms, Mapping):
-        names = [str(name) for name in mechanisms]
-        chosen = [as_mechanism(single, "mechanisms") for single in mechanisms.values()]
-    else:
-        single = isinstance(mechanisms, (Mechanism, str)) or hasattr(mechanisms, "mechanism")
-        listed: list[Any] = [mechanisms] if single else _list(mechanisms, "mechanisms")
-        chosen = [as_mechanism(candidate, "mechanisms") for candidate in listed]
-        names = [candidate.name for candidate in chosen]
-    if not chosen:
-        raise ArgumentError("mechanisms", "hold at least one mechanism", got="nothing")
+    single = isinstance(mechanisms, (Mechanism, str)) or hasattr(mechanisms, "mechanism")
+    members = _list_members([mechanisms] if single else mechanisms, "mechanisms")
+    chosen = [as_mechanism(candidate, "mechanisms") for _, candidate in members]
     for candidate in chosen:
         if not np.array_equal(candidate.query.inputs, chosen[0].query.inputs):
             got = repr(candidate.query)
             raise ArgumentError("mechanisms", "have the same true answers", got=got)
+    names = [name or m.name for (name, _), m in zip(members, chosen, strict=True)]
     return names, chosen
 
 
@@ -468,22 +460,18 @@ def _make_distinct(names: Sequence[str], epsilons: Sequence[float | None]) -> li
 def _name_priors(
     priors: Mapping[str, Prior] | Iterable[Prior] | None, size: int
 ) -> list[tuple[str, Prior]]:
-    if priors is None:
-        return [("uniform", None)]
-    if isinstance(priors, Mapping):
-        return list(priors.items())
-    named: list[tuple[str, Prior]] = []
-    for position, prior in enumerate(_list(priors, "priors"), start=1):
+    members = [("", None)] if priors is None else _list_members(priors, "priors")
+    for _, prior in members:
         resolve_prior(prior, size)
-        name = f"prior {position}"
-        if prior is None or isinstance(prior, str):
-            name = prior or "uniform"
-        elif isinstance(prior, tuple) and isinstance(prior[0], str):
-            name = " ".join(map(str, prior))
-        named.append((name, prior))
-    if not named:
-        raise ArgumentError("priors", "hold at least one prior", got="nothing")
-    return named
+    return [(name or _name_prior(prior, k), prior) for k, (name, prior) in enumerate(members, 1)]
+
+
+def _name_prior(prior: Prior, position: int) -> str:
+    if prior is None or isinstance(prior, str):
+        return prior or "uniform"
+    if isinstance(prior, tuple) and isinstance(prior[0], str):
+        return " ".join(map(str, prior))
+    return f"prior {position}"
 
 
 def wasserstein(first: ArrayLike, second: ArrayLike) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tallyveil.errors import ArgumentError
 
@@ -21,6 +21,18 @@ LARGEST_EPSILON = Fraction(700)
 
 MOST_DIGITS = 5000
 """Decimals with more digits before or after the point than this are refused."""
+
+
+def is_whole(value: object) -> bool:
+    """Return True for whole numbers of every type but True and False."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def require_positive(value: Any, argument: str) -> int:
+    """Return a whole number of at least 1."""
+    if not is_whole(value) or value < 1:
+        raise ArgumentError(argument, "be a whole number of at least 1", value)
+    return int(value)
 
 
 def exact_rational(value: Epsilon, argument: str = "value") -> Fraction:

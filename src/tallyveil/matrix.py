@@ -252,9 +252,8 @@ class AccuracyMeasures:
         return float(self._guess_costs(loss, prior).min(axis=1).sum())
 
     def _guess_costs(self, loss: Loss, prior: Prior) -> Floats:
-        guesses = Query.custom(self.query.inputs, self.query.inputs, self.query.neighbours)
         weights = resolve_prior(prior, len(self.query.inputs))
-        return posterior_costs(self.matrix, loss_table(guesses, loss), weights)
+        return posterior_costs(self.matrix, loss_table(self.query.to_guesses(), loss), weights)
 
     def usability(self) -> dict[str, float]:
         """The four measures of Croft, Sack and Shi (2020), section 4.2, under a uniform prior."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Integers, freeze
 from tallyveil.errors import QueryError, describe_kind
+from tallyveil.exact import is_whole
 
 PAIRS_PER_BLOCK = 256
 """Listed pairs that `blocks` hands out at once."""
@@ -190,17 +190,13 @@ class Neighbours:
         return f"Neighbours({words.get(self.kind, f'{self.count} pairs')} of {self.size})"
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 def _require_size(size: Any) -> None:
-    if not _is_whole(size) or size < 2:
+    if not is_whole(size) or size < 2:
         raise QueryError("neighbours", "relate a whole number of inputs, at least 2", size)
 
 
 def _require_width(width: Any, most: int | None = None) -> None:
-    if not _is_whole(width) or width < 1 or (most is not None and width > most):
+    if not is_whole(width) or width < 1 or (most is not None and width > most):
         limit = "" if most is None else f" and at most {most}"
         rule = f"have a whole band width of at least 1{limit}"
         raise QueryError("neighbours", rule, width)
@@ -219,7 +215,7 @@ def _read_pairs(pairs: Any) -> Integers:
     if array.ndim != 2 or array.shape[1] != 2:
         raise QueryError("neighbours", rule, got=f"shape {array.shape}")
     # NumPy would read True in a list of integers as 1.
-    mixed = listed is not pairs and not all(map(_is_whole, chain.from_iterable(listed)))
+    mixed = listed is not pairs and not all(map(is_whole, chain.from_iterable(listed)))
     if mixed or not np.issubdtype(array.dtype, np.integer):
         raise QueryError("neighbours", "be pairs of whole numbers", got="another kind of entry")
     return array

@@ -321,6 +321,16 @@ class Query:
             rule = f"have the same inputs and outputs for {what}"
             raise QueryError("query", rule, got=repr(self))
 
+    def require_path(self, hint: str = "") -> None:
+        """Raise a `QueryError` unless neighbours are adjacent true answers, as in a count."""
+        if not self.neighbours.is_path:
+            rule = "have adjacent true answers as neighbours, as a count does"
+            raise QueryError("query", rule, hint=hint, got=repr(self))
+
+    def to_guesses(self) -> Query:
+        """Return the query whose released answers are its true answers."""
+        return self if self.is_square else Query.custom(self.inputs, self.inputs, self.neighbours)
+
     # -- identity ---------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_it_finds_what_clarabel_finds(prior, properties, monkeypatch):
     found = solve_problem(problem)
     assert found.solver.startswith("tallyveil ")
     assert found.is_within(SUFFICIENT_GAP)
-    monkeypatch.setattr("tallyveil.optimize.search.is_path_problem", lambda _: False)
+    monkeypatch.setattr("tallyveil.optimize.search.suits_path_solver", lambda _: False)
     other = solve_problem(problem)
     assert other.solver.startswith("clarabel ")
     assert found.objective == pytest.approx(other.objective, rel=2 * SUFFICIENT_GAP)

@@ -32,7 +32,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import gcd, lcm
-from numbers import Integral
 from typing import Any, TypeAlias
 
 from tallyveil.budget.entries import Debit, Entry, shown_rational
@@ -44,6 +43,7 @@ from tallyveil.exact import (
     exact_rational,
     exp_lower,
     exp_upper,
+    is_whole,
 )
 
 BITS = 160
@@ -136,8 +136,7 @@ def share_epsilon(times: int, epsilon: Epsilon, delta: Epsilon) -> Fraction:
     >>> float(share_epsilon(100, 1, 1e-6))
     0.024011
     """
-    is_whole = isinstance(times, Integral) and not isinstance(times, bool)
-    if not is_whole or not 1 <= times <= MOST_SHARED:
+    if not is_whole(times) or not 1 <= times <= MOST_SHARED:
         raise ArgumentError("times", f"be a whole number from 1 to {MOST_SHARED:,}", times)
     times, epsilon, delta = int(times), exact_epsilon(epsilon), exact_delta(delta)
     low = epsilon.numerator * GRID // (epsilon.denominator * times)

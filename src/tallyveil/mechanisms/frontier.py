@@ -17,7 +17,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,8 +24,8 @@ from numpy.typing import ArrayLike
 
 from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats, Integers, Mask
-from tallyveil.errors import ArgumentError, QueryError
-from tallyveil.exact import Epsilon, exact_epsilon
+from tallyveil.errors import ArgumentError
+from tallyveil.exact import Epsilon, exact_epsilon, require_positive
 from tallyveil.loss import Loss, is_monge, loss_name, loss_table
 from tallyveil.matrix import FrozenArrays, check_number
 from tallyveil.mechanism import Mechanism
@@ -114,9 +113,7 @@ def frontier(
     exact = exact_epsilon(epsilon)
     require_query(query)
     query.require_square("a frontier between error and distribution")
-    if not query.neighbours.is_path:
-        rule = "have adjacent true answers as neighbours, as a count does"
-        raise QueryError("query", rule, hint="The frontier is proved for counts.", got=repr(query))
+    query.require_path(hint="The frontier is proved for counts.")
     prior = require_distribution(distribution, len(query.inputs))
     table = loss_table(query, loss)
     if not is_monge(table):
@@ -395,7 +392,7 @@ def bound_distribution_error(rows: int, upper: int, epsilon: Epsilon) -> float:
     >>> round(bound_distribution_error(10_000, 50, 0.5), 6)
     0.009457
     """
-    people, top = _check_count(rows, "rows"), _check_count(upper, "upper")
+    people, top = require_positive(rows, "rows"), require_positive(upper, "upper")
     loss = float(exact_epsilon(epsilon))
     widths = {min(top, max(1, round(1.25**power))) for power in range(64)}
     return max(_bound_in_blocks(people, top, loss, width) for width in widths)
@@ -465,10 +462,3 @@ class _Powers:
         between = ahead * self.sum(0, ahead + 1) - self.sum_weighted(ahead)
         result: Floats = beyond + before + between
         return result
-
-
-def _check_count(value: object, argument: str) -> int:
-    """Check a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ArgumentError(argument, "be a whole number of at least 1", value)
-    return int(value)

@@ -394,9 +394,7 @@ def canonical(query: Query, epsilon: Epsilon, delta: Epsilon) -> Mechanism:
     if not slack:
         return geometric(query, exact)
     query.require_square("canonical noise")
-    if not query.neighbours.is_path:
-        rule = "have adjacent true answers as neighbours, as a count does"
-        raise ArgumentError("query", rule, got=repr(query))
+    query.require_path()
     n = len(query.inputs)
     knots, totals = _tabulate(float(exact), float(slack))
     cuts = np.concatenate([[-math.inf], np.arange(n - 1) + 0.5, [math.inf]])

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Integers, freeze
-from tallyveil.errors import QueryError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import canonical_cells, geometric, geometric_output_distribution
@@ -82,10 +81,7 @@ def transport(
     """
     exact, slack = exact_epsilon(epsilon), exact_delta(delta)
     require_query(query)
-    if not query.neighbours.is_path:
-        rule = "have adjacent true answers as neighbours, as a count does"
-        hint = "The transport optimum is proved for counts; use design for other queries."
-        raise QueryError("query", rule, hint=hint, got=repr(query))
+    query.require_path("The transport optimum is proved for counts; use design for other queries.")
     n, m = query.shape
     before = require_distribution(source, n, "source")
     if target is None:

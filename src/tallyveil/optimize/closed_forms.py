@@ -68,11 +68,6 @@ def is_unimodal(costs: ArrayLike) -> bool:
     return bool(falls.all() and rises.all() and in_order.all())
 
 
-def is_path_problem(problem: Problem) -> bool:
-    """Return True if the true answers are a count's and privacy is pure."""
-    return problem.query.neighbours.is_path and not problem.delta and problem.private
-
-
 def draw_geometric(problem: Problem) -> Floats:
     """Build the geometric mechanism G from the inputs to themselves, shape (n, n)."""
     return geometric(Query.count(len(problem.query.inputs) - 1), problem.epsilon).matrix
@@ -81,7 +76,7 @@ def draw_geometric(problem: Problem) -> Floats:
 def covers_geometric(problem: Problem, weights: Floats) -> bool:
     """Return True if geometric noise and the best guess are proved optimal."""
     table = problem.loss_table
-    return is_path_problem(problem) and (is_unimodal(table[weights > 0]) or is_monge(table))
+    return problem.is_path and (is_unimodal(table[weights > 0]) or is_monge(table))
 
 
 def bound_by_domination(problem: Problem, weights: Floats) -> float:
@@ -159,7 +154,7 @@ def find_closed_form(problem: Problem) -> ClosedForm | None:
     if problem.worst_case or problem.least_probability > 0:
         return None
     pure = (_build_fair, _build_transport, _build_geometric)
-    for build in pure if is_path_problem(problem) else (_build_canonical,):
+    for build in pure if problem.is_path else (_build_canonical,):
         form = build(problem)
         if form is None or not _has_properties(problem, form.mechanism):
             continue

@@ -267,12 +267,15 @@ LEAST_WEIGHT = 1e-14
 """Smallest weight of a target, relative to the largest."""
 
 
-def is_path_problem(problem: Problem) -> bool:
+def suits_path_solver(problem: Problem) -> bool:
     """Return True for a large program whose demands couple neighbours only."""
     n, m = problem.query.shape
-    if not problem.query.neighbours.is_path or problem.delta or not problem.private:
-        return False
-    if problem.worst_case or problem.marginals or {"fair", "row_honest"} & set(problem.properties):
+    if (
+        not problem.is_path
+        or problem.worst_case
+        or problem.marginals
+        or {"fair", "row_honest"} & set(problem.properties)
+    ):
         return False
     if problem.epsilon > (MOST_SHARED if "output_private" in problem.properties else MOST_EPSILON):
         return False
@@ -281,7 +284,7 @@ def is_path_problem(problem: Problem) -> bool:
 
 
 def solve_path(assembly: Assembly, tolerance: float, watch: Watch | None = None) -> Solution | None:
-    """Solve the whole program of a problem that `is_path_problem`; None where it does not fit.
+    """Solve the whole program of a problem that `suits_path_solver`; None where it does not fit.
 
     Stops when the duality gap, with the cost of the dual residuals, is below `tolerance`, relative
     to the objective.

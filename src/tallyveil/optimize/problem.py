@@ -196,6 +196,11 @@ class Problem:
         """e^epsilon as the nearest double."""
         return math.exp(float(self.epsilon))
 
+    @property
+    def is_path(self) -> bool:
+        """True if the true answers are a count's and privacy is pure."""
+        return self.query.neighbours.is_path and not self.delta and self.private
+
     @cached_property
     def weights(self) -> Floats:
         """prior * loss: the objective is the inner product of this with the matrix."""

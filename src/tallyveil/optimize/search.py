@@ -44,7 +44,7 @@ from tallyveil.optimize.bound import (
     measure_gap,
 )
 from tallyveil.optimize.closed_forms import bound_by_domination
-from tallyveil.optimize.path_solver import is_path_problem, solve_path
+from tallyveil.optimize.path_solver import solve_path, suits_path_solver
 from tallyveil.optimize.polish import (
     can_fill_both_ways,
     find_broken_rows,
@@ -266,7 +266,7 @@ def _choose_windows(problem: Problem) -> list[_Window]:
     if "output_private" in problem.properties:
         width = math.ceil(-math.log(CUT_SHARE) / epsilon)
         cuts = [_Window(width, cut=True), _Window(width)] if can_fill_both_ways(problem) else []
-        if is_path_problem(problem) and n * (2 * width + 1) > _count_few(problem):
+        if suits_path_solver(problem) and n * (2 * width + 1) > _count_few(problem):
             return last  # which takes less than finding out that a cut will not do
         return cuts + last if 4 * width < 2 * n else last
     windows = [_Window(math.ceil(-math.log(share) / epsilon), share) for share in TAIL_SHARES]
@@ -355,7 +355,7 @@ def _solve_program(
 ) -> Solution:
     """Solve with the solver that is best for the program; unscaled costs are a second opinion."""
     problem, program = assembly.problem, assembly.program
-    if scaling and window.width is None and is_path_problem(problem):
+    if scaling and window.width is None and suits_path_solver(problem):
         solution = solve_path(assembly, PATH_TOLERANCE, watch)
         if solution is not None and solution.status == "optimal":
             return solution

@@ -19,7 +19,7 @@ import numpy as np
 
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, QueryError
-from tallyveil.exact import Epsilon, exact_epsilon
+from tallyveil.exact import Epsilon, exact_epsilon, exact_ratio, require_positive
 from tallyveil.loss import Loss, loss_table
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.exponential import fair
@@ -124,8 +124,7 @@ def compute_gm_cost(alpha: float) -> float:
     >>> compute_gm_cost(0.5) == 2 / 3
     True
     """
-    if not 0 < alpha < 1:
-        raise ArgumentError("alpha", "lie strictly between 0 and 1", alpha)
+    exact_ratio(alpha, "alpha")
     return 2 * alpha / (1 + alpha)
 
 
@@ -171,8 +170,7 @@ def compute_wm_cost(n: int, alpha: float, reading: Literal["weak", "monotone"] =
     (0.966238889, 0.82)
     """
     gm = compute_gm_cost(alpha)
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise ArgumentError("n", "be a whole number of at least 1", n)
+    require_positive(n, "n")
     if reading not in ("weak", "monotone"):
         raise ArgumentError("reading", "be 'weak' or 'monotone'", reading)
     if n == 1 or alpha <= 0.5:

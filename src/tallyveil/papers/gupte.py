@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.errors import ArgumentError
-from tallyveil.exact import Epsilon
+from tallyveil.exact import Epsilon, exact_ratio
 from tallyveil.mechanism import Mechanism
 from tallyveil.query import Query, require_query
 
@@ -99,8 +99,7 @@ def has_lemma_5_pattern(matrix: ArrayLike, alpha: float) -> bool:
     table = np.asarray(matrix, dtype=float)
     if table.ndim != 2:
         raise ArgumentError("matrix", "have two dimensions", got=f"shape {table.shape}")
-    if not 0 < alpha < 1:
-        raise ArgumentError("alpha", "lie strictly between 0 and 1", alpha)
+    exact_ratio(alpha, "alpha")
     for above, below in pairwise(table):
         falls, rises = np.isclose(below, alpha * above), np.isclose(above, alpha * below)
         first = int(np.argmin(falls)) if not falls.all() else len(falls)

@@ -159,7 +159,7 @@ class Consumer:
         other mechanism would serve better needs a unimodal loss; see `Response.universal`.
         """
         mechanism = as_mechanism(mechanism)
-        query = _guess_query(mechanism.query)
+        query = mechanism.query.to_guesses()
         losses = loss_table(query, self.loss)
         possible = mark_possible_answers(mechanism.query, self.side_information)
         if self.is_bayesian:
@@ -196,7 +196,7 @@ class Consumer:
         0.731059
         """
         require_query(query)
-        guesses = _guess_query(query)
+        guesses = query.to_guesses()
         losses = loss_table(guesses, self.loss)
         if guesses.neighbours.is_path and is_unimodal(losses):
             return self.respond(geometric(guesses, epsilon)).induced
@@ -243,13 +243,6 @@ def is_unimodal(losses: Floats) -> bool:
     slack = 1e-12 * float(np.abs(losses).max())
     right = index[None, :-1] >= index[:, None]
     return bool((np.where(right, rising, -rising) >= -slack).all())
-
-
-def _guess_query(query: Query) -> Query:
-    """Return the query whose outputs are its true answers."""
-    if query.is_square:
-        return query
-    return Query.custom(query.inputs, query.inputs, query.neighbours)
 
 
 def _list_answers(side_information: Iterable[float]) -> tuple[float, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.estimate.direct import monotone
-from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
+from tallyveil.exact import Epsilon, exact_delta, exact_epsilon, require_positive
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import discrete_gaussian_noise, geometric_noise
 
@@ -47,8 +46,7 @@ def check_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Inte
     >>> check_counts([0, 3, 9], upper=4, above="top_code").tolist()
     [0, 3, 4]
     """
-    if isinstance(upper, bool) or not isinstance(upper, Integral) or upper < 1:
-        raise ArgumentError("upper", "be a whole number of at least 1", upper)
+    require_positive(upper, "upper")
     if above not in ("refuse", "top_code"):
         raise ArgumentError("above", "be 'refuse' or 'top_code'", above)
     array: NDArray[Any] = np.asarray(counts)
@@ -69,7 +67,8 @@ def check_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Inte
             f"Some counts are above upper={upper}. Raise upper to a public bound, or pass "
             "above='top_code' to report them as upper."
         )
-    return np.minimum(array, upper).astype(np.int64)
+    limited: Integers = np.minimum(array, upper).astype(np.int64)
+    return limited
 
 
 def histogram_of_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Integers:
