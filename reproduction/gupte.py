@@ -199,7 +199,7 @@ def appendix_a(context: Context) -> Result:
 
 APPENDIX_B = parse_fractions(
     "1/9 2/9 4/9 2/9; 2/9 1/9 2/9 4/9; 4/9 2/9 1/9 2/9; 13/18 1/9 1/18 1/9"
-).astype(float)
+)
 
 
 @experiment("gupte", "Figure 1", "2.1")
@@ -266,10 +266,10 @@ def _compute_determinant(matrix: NDArray[Any]) -> Fraction:
 @experiment("gupte", "Appendix B", "B")
 def appendix_b(context: Context) -> Result:
     """A mechanism that is not derivable."""
-    query = Query.count(3)
-    m = Mechanism(APPENDIX_B, query)
+    query, matrix = Query.count(3), APPENDIX_B.astype(float)
+    m = Mechanism(matrix, query)
     answer = derivability(m, geometric(query, math.log(2)))
-    column = APPENDIX_B[:3, 1]
+    column = matrix[:3, 1]
     test = (1 + 0.25) * column[1] - 0.5 * (column[0] + column[2])
     findings = (
         check.number(
@@ -280,7 +280,7 @@ def appendix_b(context: Context) -> Result:
             "not derivable from the geometric mechanism at a = 1/2", "no remap exists", not answer
         ),
     )
-    shown = {"M": APPENDIX_B, "inverse of G times M": remove_geometric(APPENDIX_B, 0.5)}
+    shown = {"M": matrix, "inverse of G times M": remove_geometric(matrix, 0.5)}
     return show_matrices({"M": m}, findings, CELLS, tabulate_cells(CELLS, shown).rows)
 
 

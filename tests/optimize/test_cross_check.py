@@ -20,64 +20,53 @@ NORMAL_RUN, LONG_RUN = 36, 500
 
 def plain_program(problem: Problem) -> Program:
     n, m = problem.query.shape
-    size = n * m
+    eye, outputs = sparse.eye_array(n, format="csr"), sparse.eye_array(m)
+
+    def mark(cells):
+        place = np.arange(len(cells[0])), cells[0] * m + cells[1]
+        return sparse.csr_array((np.ones(len(cells[0])), place), shape=(len(cells[0]), n * m))
+
     pairs = problem.query.neighbours.pairs
-    ordered = np.vstack([pairs, pairs[:, ::-1]])
-    slacks = len(ordered) * m if problem.delta else 0
-    total = size + int(problem.worst_case) + slacks
-    lines, right, equations, values = [], [], [], []
-
-    def row(entries):
-        return sparse.csr_array(
-            ([v for _, v in entries], ([0] * len(entries), [at for at, _ in entries])),
-            shape=(1, total),
-        )
-
-    for number, (i, k) in enumerate(ordered):
-        block = size + int(problem.worst_case) + number * m
-        for j in range(m):
-            entries = [(i * m + j, 1.0), (k * m + j, -problem.growth)]
-            lines.append(row(entries + ([(block + j, -1.0)] if slacks else [])))
-            right.append(0.0)
-        if slacks:
-            lines.append(row([(block + j, 1.0) for j in range(m)]))
-            right.append(float(problem.delta))
+    first, second = np.vstack([pairs, pairs[:, ::-1]]).T
+    above = [sparse.kron(eye[first] - problem.growth * eye[second], outputs)]
+    limits = [np.zeros(above[0].shape[0])]
+    equations, values = [sparse.kron(eye, np.ones((1, m)))], [np.ones(n)]
     for name in problem.properties:
         for part in rows(name, problem.query, float(problem.epsilon)):
-            for at in range(len(part)):
-                cell = part.larger[0][at] * m + part.larger[1][at]
-                entries = [(cell, -part.factor)]
-                if part.smaller is not None:
-                    entries.append((part.smaller[0][at] * m + part.smaller[1][at], 1.0))
-                (equations if part.equal else lines).append(row(entries))
-                (values if part.equal else right).append(-part.floor)
+            form = -part.factor * mark(part.larger)
+            if part.smaller is not None:
+                form = form + mark(part.smaller)
+            (equations if part.equal else above).append(form)
+            (values if part.equal else limits).append(np.full(len(part), -part.floor))
     if problem.least_probability:
         distance = np.abs(problem.query.inputs[:, None] - problem.query.outputs[None, :])
-        for i, j in np.argwhere(distance <= distance.min(axis=0) + 1e-9):
-            lines.append(row([(i * m + j, -1.0)]))
-            right.append(-problem.least_probability)
-    for i in range(n):
-        equations.append(row([(i * m + j, 1.0) for j in range(m)]))
-        values.append(1.0)
+        above.append(-mark(np.nonzero(distance <= distance.min(axis=0) + 1e-9)))
+        limits.append(np.full(above[-1].shape[0], -problem.least_probability))
     for marginal in problem.marginals:
-        for j in range(m):
-            equations.append(row([(i * m + j, marginal.source[i]) for i in range(n)]))
-            values.append(marginal.target[j])
-    cost = np.zeros(total)
-    if problem.worst_case:
-        cost[size] = 1.0
-        for i in np.flatnonzero(problem.possible):
-            entries = [(i * m + j, problem.loss_table[i, j]) for j in range(m)]
-            lines.append(row([*entries, (size, -1.0)]))
-            right.append(0.0)
-    else:
-        cost[:size] = problem.weights.ravel()
-    free = np.zeros(total, dtype=bool)
-    free[size : size + int(problem.worst_case)] = True
+        equations.append(sparse.kron(marginal.source[None, :], outputs))
+        values.append(marginal.target)
+    # further variables: a slack for every privacy row, and the largest loss
+    inside, worst = sparse.vstack(above), np.flatnonzero(problem.possible & problem.worst_case)
+    slacks, sides = len(limits[0]), len(first)
+    losses = sparse.block_diag(list(problem.loss_table[:, None, :]), format="csr")[worst]
+    matrix = sparse.block_array(
+        [
+            [inside, -sparse.eye_array(inside.shape[0], slacks), None],
+            [None, sparse.kron(sparse.eye_array(sides), np.ones((1, m))), None],
+            [losses, None, -np.ones((len(worst), 1))],
+        ]
+    )
+    right = [*limits, np.full(sides, float(problem.delta)), np.zeros(len(worst))]
+    cost = np.zeros(n * m) if problem.worst_case else problem.weights.ravel()
+    equal = sparse.vstack(equations)
     return Program(
-        cost, sparse.vstack(equations), np.array(values), sparse.vstack(lines), np.array(right),
-        free,
-    )  # fmt: skip
+        np.concatenate([cost, np.zeros(slacks), [float(problem.worst_case)]]),
+        sparse.hstack([equal, sparse.csr_array((equal.shape[0], slacks + 1))]),
+        np.concatenate(values),
+        matrix,
+        np.concatenate(right),
+        np.arange(n * m + slacks + 1) == n * m + slacks,
+    )
 
 
 def random_query(rng) -> tv.Query:

@@ -1,4 +1,4 @@
-"""The interior-point method for counts: its Newton systems, its start, and what it finds."""
+"""Programs of counts: the interior-point method, and output privacy without tails."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.optimize import path_solver
 from tallyveil.optimize.problem import SUFFICIENT_GAP, DesignOptions, pose
-from tallyveil.optimize.search import _Window, solve_problem
+from tallyveil.optimize.search import _choose_windows, _Window, solve_problem
 
 SIZE = 15
 AT = np.arange(SIZE)
@@ -20,10 +20,9 @@ SETS = [
 ]  # fmt: skip
 
 
-def problem_of(prior, properties, epsilon="0.5", **more):
-    prior = PRIORS[prior] / PRIORS[prior].sum()
-    options = DesignOptions(prior=prior, properties=properties, **more)
-    return pose(tv.Query.count(SIZE - 1), epsilon, options)
+def problem_of(weights, properties, epsilon="0.5"):
+    options = DesignOptions(prior=weights / weights.sum(), properties=properties)
+    return pose(tv.Query.count(len(weights) - 1), epsilon, options)
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def for_small_programs(monkeypatch):
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("properties", SETS)
 def test_it_finds_what_clarabel_finds(prior, properties, monkeypatch):
-    problem = problem_of(prior, properties)
+    problem = problem_of(PRIORS[prior], properties)
     found = solve_problem(problem)
     assert found.solver.startswith("tallyveil ")
     assert found.is_within(SUFFICIENT_GAP)
@@ -57,3 +56,23 @@ def test_a_wild_prior_with_a_hundred_answers():
     assert made.solver.startswith("tallyveil ")
     assert made.mechanism.has("column_honest")
     assert made.mechanism.realised_epsilon() <= 0.7 * (1 + 1e-9)
+
+
+FAR = np.arange(61)
+WIDE = {"even": np.ones(61), "falling": 0.9**FAR, "bump": np.exp(-(((FAR - 20) / 4.0) ** 2))}
+
+
+@pytest.mark.parametrize(("prior", "epsilon"), [("even", "1"), ("falling", "2"), ("bump", "5")])
+def test_windows_find_what_the_whole_program_finds(prior, epsilon, monkeypatch):
+    """Small programs without tails, filled in afterwards, and the bound."""
+    problem = problem_of(WIDE[prior], "output_private", epsilon)
+    assert [window.cut for window in _choose_windows(problem)] == [True, False, False]
+    found = solve_problem(problem)
+    assert found.is_within(1e-6)
+    monkeypatch.setattr("tallyveil.optimize.search._choose_windows", lambda _: [_Window(None)])
+    whole = solve_problem(problem)
+    assert found.objective == pytest.approx(whole.objective, rel=3e-6)
+    assert found.bound <= whole.objective * (1 + 1e-9)
+    made = tv.Mechanism(found.matrix, problem.query, problem.epsilon)
+    assert made.has("output_private")
+    assert made.realised_epsilon() <= float(problem.epsilon) * (1 + 1e-9)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
+from tallyveil.mechanisms.geometric import exact_geometric
 from tallyveil.optimize.closed_forms import find_closed_form
 from tallyveil.optimize.problem import DesignOptions, pose
 
@@ -27,9 +28,7 @@ def loss_in_fractions(n, ratio, prior, loss):
     """The optimum sum_r min_j (G' diag(prior) loss)[r, j] of domination, exactly."""
     weights = [Fraction(float(p)) for p in prior]
     total = Fraction(0)
-    for r in range(n):
-        end = 1 if r in (0, n - 1) else 1 - ratio
-        drawn = [end * ratio ** abs(i - r) / (1 + ratio) for i in range(n)]
+    for drawn in exact_geometric(n, ratio).T:
         total += min(
             sum(w * g * loss(i, j) for i, (w, g) in enumerate(zip(weights, drawn, strict=True)))
             for j in range(n)

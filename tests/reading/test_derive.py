@@ -5,18 +5,10 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
+from reproduction.gupte import APPENDIX_B
 from tallyveil.reading.derive import Separation
 
-# Gupte and Sundararajan (2010), Appendix B: 1/2-private, not derivable from the geometric one.
-APPENDIX_B = [
-    ["1/9", "2/9", "4/9", "2/9"], ["2/9", "1/9", "2/9", "4/9"], ["4/9", "2/9", "1/9", "2/9"],
-    ["13/18", "1/9", "1/18", "1/9"],
-]  # fmt: skip
-
-
-def appendix_b():
-    matrix = [[float(Fraction(cell)) for cell in row] for row in APPENDIX_B]
-    return tv.Mechanism(matrix, tv.Query.count(3), repr(math.log(2)), name="appendix B")
+NOT_DERIVABLE = tv.Mechanism(APPENDIX_B, tv.Query.count(3), repr(math.log(2)), name="appendix B")
 
 
 def test_appendix_b_is_refused_with_its_three_entries_exactly():
@@ -27,15 +19,15 @@ def test_appendix_b_is_refused_with_its_three_entries_exactly():
 
 def test_appendix_b_is_refused_in_floats():
     source = tv.geometric(tv.Query.count(3), repr(math.log(2)))
-    assert not tv.is_derivable(appendix_b(), source)
-    obstacle = tv.derivability(appendix_b(), source).obstacle
+    assert not tv.is_derivable(NOT_DERIVABLE, source)
+    obstacle = tv.derivability(NOT_DERIVABLE, source).obstacle
     assert (obstacle.column, obstacle.rows) == (1, (0, 1, 2))
     assert obstacle.entries == pytest.approx((2 / 9, 1 / 9, 2 / 9))
     assert obstacle.value == pytest.approx(-1 / 12)
     with pytest.raises(tv.InfeasibleError, match=r"appendix B cannot be derived") as refusal:
-        tv.derivation(appendix_b(), source)
+        tv.derivation(NOT_DERIVABLE, source)
     assert refusal.value.conflict == ("(0, 1)", "(1, 1)", "(2, 1)")
-    assert appendix_b().realised_epsilon() == pytest.approx(math.log(2))
+    assert NOT_DERIVABLE.realised_epsilon() == pytest.approx(math.log(2))
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 60])

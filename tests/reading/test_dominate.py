@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
+from tallyveil.mechanisms.geometric import exact_geometric
 
 
 def test_every_private_mechanism_is_dominated_for_every_unimodal_loss(
@@ -65,14 +66,6 @@ def exact_log(ratio):
     return str(-(Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln())
 
 
-def geometric_in_fractions(size, a):
-    inside, end = (1 - a) / (1 + a), 1 / (1 + a)
-    return [
-        [a ** abs(i - r) * (end if r in (0, size - 1) else inside) for r in range(size)]
-        for i in range(size)
-    ]
-
-
 def fair_in_fractions(size, a):
     """Cormode, Kulkarni and Srivastava (2018), equation 17, as corrected."""
     rows = []
@@ -92,7 +85,7 @@ def response_in_fractions(size, a):
 def shift_in_fractions(size, a, by):
     """Geometric noise, then half of the time `by` less and half of the time one less still."""
     rows = []
-    for row in geometric_in_fractions(size, a):
+    for row in exact_geometric(size, a):
         moved = [Fraction(0)] * size
         for r, chance in enumerate(row):
             for down in (by, by + 1):
@@ -118,7 +111,7 @@ def test_domination_holds_in_fractions_at_every_epsilon(ratio, name):
     """No unimodal loss of G T exceeds that of the exact mechanism by more than rounding."""
     size = 9
     exact = {
-        "geometric": geometric_in_fractions,
+        "geometric": exact_geometric,
         "fair": fair_in_fractions,
         "response": response_in_fractions,
         "down": lambda size, a: shift_in_fractions(size, a, 3),
@@ -128,7 +121,7 @@ def test_domination_holds_in_fractions_at_every_epsilon(ratio, name):
     T = tv.dominating_remap(m)
     assert T.min() >= 0
     remap = [[Fraction(float(share)) for share in row] for row in T]
-    drawn = geometric_in_fractions(size, ratio)
+    drawn = exact_geometric(size, ratio)
     better = [
         [sum(drawn[i][r] * remap[r][j] for r in range(size)) for j in range(size)]
         for i in range(size)
