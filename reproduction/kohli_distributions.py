@@ -16,9 +16,9 @@ from reproduction.experiment import Context, Result, draw_values, experiment, pl
 from tallyveil.arrays import Floats, Integers
 from tallyveil.evaluate import kolmogorov_smirnov, wasserstein
 from tallyveil.papers.kohli.privatizers import (
-    PRIVATIZERS,
     distribution_of_counts,
     histogram_of_counts,
+    privatize_histogram,
 )
 from tallyveil.sampling.entropy import SeededNotPrivate
 
@@ -61,7 +61,8 @@ def figure_3(context: Context) -> Result:
         privatizer, after = METHODS[name]
         source = SeededNotPrivate(context.seed)
         private = [
-            PRIVATIZERS[privatizer](histogram, 1, source).distribution(after) for _ in range(100)
+            privatize_histogram(histogram, 1, privatizer, entropy=source).distribution(after)
+            for _ in range(100)
         ]
         errors[name, n] = np.array(
             [[distance(truth, shares) for shares in private] for distance in DISTANCES.values()]

@@ -33,7 +33,7 @@ from tallyveil.notebook import Panel
 from tallyveil.optimize.design import design
 from tallyveil.papers.kohli.greedy import greedy_fixed_point, unfixed_optimum
 from tallyveil.papers.kohli.pipeline import split_budget
-from tallyveil.papers.kohli.privatizers import PRIVATIZERS, distribution_of_counts
+from tallyveil.papers.kohli.privatizers import distribution_of_counts, privatize_histogram
 from tallyveil.query import Query
 from tallyveil.release.privatize import privatize
 from tallyveil.release.split import Split
@@ -126,7 +126,8 @@ def release_two_stage(
 ) -> dict[str, tuple[float, ...]]:
     """Run the pipeline once with any privatizer, all builders on its private distribution."""
     histogram = np.bincount(table, minlength=len(truth))
-    private = PRIVATIZERS[privatizer](histogram, budget.epsilon1, source).distribution("clip")
+    stage = privatize_histogram(histogram, budget.epsilon1, privatizer, entropy=source)
+    private = stage.distribution("clip")
     return {
         name: measure_release(table, truth, build(private, budget.epsilon2), source)
         for name, build in builders.items()

@@ -14,6 +14,7 @@ from tallyveil.papers.kohli.privatizers import (
     check_counts,
     gaussian_variance,
     make_consistent,
+    privatize_histogram,
     to_distribution,
 )
 from tallyveil.sampling.entropy import SeededNotPrivate
@@ -107,10 +108,8 @@ def test_every_privatizer_gives_a_distribution(name, method):
 
 def prefix_variance(name, repetitions=400):
     source, histogram = SeededNotPrivate(4), np.full(33, 100)
-    totals = [
-        np.cumsum(PRIVATIZERS[name](histogram, 1, source).estimate)[:-1] for _ in range(repetitions)
-    ]
-    return np.array(totals).var(axis=0)
+    drawn = [privatize_histogram(histogram, 1, name, entropy=source) for _ in range(repetitions)]
+    return np.cumsum([stage.estimate for stage in drawn], axis=1)[:, :-1].var(axis=0)
 
 
 def test_cumulative_noise_has_half_the_variance_of_cyclic_noise():

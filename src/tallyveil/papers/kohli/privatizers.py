@@ -269,16 +269,48 @@ def privatize_distribution(
     if method not in PRIVATIZERS:
         raise ArgumentError("method", f"be one of {', '.join(PRIVATIZERS)}", method)
     histogram = histogram_of_counts(counts, upper, above)
-    if method == "cyclic_gaussian":
-        return cyclic_gaussian(histogram, epsilon, delta, entropy)
-    if exact_delta(delta) != 0:
-        raise ArgumentError("delta", f"be 0 for {method}, which is purely private", delta)
-    return PRIVATIZERS[method](histogram, epsilon, entropy)
+    return privatize_histogram(histogram, epsilon, method, delta=delta, entropy=entropy)
 
 
-def cumulative(
-    histogram: Integers, epsilon: Epsilon, entropy: Entropy | None = None
+def privatize_histogram(
+    histogram: Integers,
+    epsilon: Epsilon,
+    method: str,
+    *,
+    delta: Epsilon = 0,
+    entropy: Entropy | None = None,
 ) -> PrivateHistogram:
+    """Release a histogram of counts; see `privatize_distribution`.
+
+    The sum of the estimate is brought to the public number of rows by sharing the difference
+    evenly, which is post-processing.
+    """
+    exact, slack = exact_epsilon(epsilon), exact_delta(delta)
+    is_gaussian, records = method == "cyclic_gaussian", int(histogram.sum())
+    if slack and not is_gaussian:
+        raise ArgumentError("delta", f"be 0 for {method}, which is purely private", delta)
+    variance = gaussian_variance(exact, slack) if is_gaussian else None
+
+    def draw(size: int, rate: Fraction) -> Integers:
+        if variance is not None:
+            return np.asanyarray(discrete_gaussian_noise(size, variance, entropy=entropy))
+        if size == 0:
+            return np.empty(0, dtype=np.int64)
+        return np.asanyarray(geometric_noise(size, rate, entropy=entropy), dtype=np.int64)
+
+    draws, bins = PRIVATIZERS[method](histogram, exact, draw)
+    estimate = bins + (records - bins.sum()) / len(bins)
+    return PrivateHistogram(method, freeze(draws), estimate, records, exact, slack)
+
+
+Draw: TypeAlias = Callable[[int, Fraction], Integers]
+"""Independent noise: its size, and its rate."""
+
+Noisy: TypeAlias = tuple[Integers, Integers | Floats]
+"""The private draws, and the noisy histogram computed from them."""
+
+
+def cumulative(histogram: Integers, epsilon: Fraction, draw: Draw) -> Noisy:
     """Add noise to the cumulative histogram C_j = #{rows with count <= j}, j = 0..n-2.
 
     Sensitivity: a count that goes from i to i+1 lowers C_i by one and leaves every other C_j
@@ -290,49 +322,26 @@ def cumulative(
     Proof in docs/theory.md, noise on the cumulative histogram. Kuo et al. (2018) use cumulative
     sums for counts of counts.
     """
-    exact = exact_epsilon(epsilon)
     totals = np.cumsum(histogram)
-    draws = totals[:-1] + _draw_geometric(len(totals) - 1, exact, entropy)
-    bins = np.diff(draws, prepend=0, append=totals[-1])
-    return _build("cumulative", draws, bins, histogram, exact)
+    draws = totals[:-1] + draw(len(totals) - 1, epsilon)
+    return draws, np.diff(draws, prepend=0, append=totals[-1])
 
 
-def cyclic_laplace(
-    histogram: Integers, epsilon: Epsilon, entropy: Entropy | None = None
-) -> PrivateHistogram:
-    """Release V_i = eta_i + L_i - L_(i+1) with L_n = L_0, L of Laplace noise in integers.
+def cyclic(histogram: Integers, epsilon: Fraction, draw: Draw) -> Noisy:
+    """Release V_i = eta_i + L_i - L_(i+1) with L_n = L_0, L Laplace or Gaussian in integers.
 
     Sensitivity: given L_0, the released values say C_j - L_(j+1) for each j, and one person
-    moves exactly one C_j by one. So noise of rate epsilon suffices.
+    moves exactly one C_j by one. So Laplace noise of rate epsilon suffices, and Gaussian noise
+    for a single count (`gaussian_variance`).
 
     References
     ----------
     Kohli and Laskowski (2026), Definition 2 and Theorem 1, with the condition on L_0 (errata,
-    Kohli 3).
+    Kohli 3), and Definition 13 (errata, Kohli 4).
     """
-    exact = exact_epsilon(epsilon)
-    noise = _draw_geometric(len(histogram), exact, entropy)
+    noise = draw(len(histogram), epsilon)
     draws = histogram + noise - np.roll(noise, -1)
-    return _build("cyclic_laplace", draws, draws, histogram, exact)
-
-
-def cyclic_gaussian(
-    histogram: Integers, epsilon: Epsilon, delta: Epsilon, entropy: Entropy | None = None
-) -> PrivateHistogram:
-    """Release the cyclic mechanism with discrete Gaussian noise, (epsilon, delta)-private.
-
-    Sensitivity: as for the cyclic Laplace one person shifts one Gaussian by one, so the cost
-    is that of a single count. The variance is `gaussian_variance`.
-
-    References
-    ----------
-    Kohli and Laskowski (2026), Definition 13 (errata, Kohli 4).
-    """
-    exact, slack = exact_epsilon(epsilon), exact_delta(delta)
-    variance = gaussian_variance(exact, slack)
-    noise = np.asanyarray(discrete_gaussian_noise(len(histogram), variance, entropy=entropy))
-    draws = histogram + noise - np.roll(noise, -1)
-    return _build("cyclic_gaussian", draws, draws, histogram, exact, delta=slack)
+    return draws, draws
 
 
 def gaussian_variance(epsilon: Epsilon, delta: Epsilon) -> Fraction:
@@ -372,23 +381,16 @@ def gaussian_variance(epsilon: Epsilon, delta: Epsilon) -> Fraction:
     return Fraction(int(np.ceil(variance * (1 + 1e-9) * 2**20)) + 1, 2**20)
 
 
-def classic_laplace(
-    histogram: Integers, epsilon: Epsilon, entropy: Entropy | None = None
-) -> PrivateHistogram:
+def classic_laplace(histogram: Integers, epsilon: Fraction, draw: Draw) -> Noisy:
     """Add independent noise to every bin, at rate epsilon/2.
 
-    Sensitivity: two bins move by one each, 2 in all. The sum is brought back to the public
-    number of rows by sharing the difference evenly, which is post-processing.
+    Sensitivity: two bins move by one each, 2 in all.
     """
-    exact = exact_epsilon(epsilon)
-    draws = histogram + _draw_geometric(len(histogram), exact / 2, entropy)
-    bins = _spread_to_total(draws, histogram)
-    return _build("classic_laplace", draws, bins, histogram, exact)
+    draws = histogram + draw(len(histogram), epsilon / 2)
+    return draws, draws
 
 
-def wavelet(
-    histogram: Integers, epsilon: Epsilon, entropy: Entropy | None = None
-) -> PrivateHistogram:
+def wavelet(histogram: Integers, epsilon: Fraction, draw: Draw) -> Noisy:
     """Release Privelet with the Haar wavelet, on whole-number coefficients.
 
     Each inner node of a binary tree over the bins holds (rows left) - (rows right); the root
@@ -399,18 +401,13 @@ def wavelet(
     ----------
     Xiao, Wang and Gehrke (2010).
     """
-    exact = exact_epsilon(epsilon)
     coefficients = transform_haar(histogram)
-    rate = exact / (2 * max(len(coefficients), 1))
-    noise = _draw_geometric(sum(map(len, coefficients)), rate, entropy)
-    draws = np.concatenate(coefficients) + noise
-    bins = invert_haar(draws, int(histogram.sum()))[: len(histogram)]
-    return _build("wavelet", draws, _spread_to_total(bins, histogram), histogram, exact)
+    rate = epsilon / (2 * max(len(coefficients), 1))
+    draws = np.concatenate(coefficients) + draw(sum(map(len, coefficients)), rate)
+    return draws, invert_haar(draws, int(histogram.sum()))[: len(histogram)]
 
 
-def hierarchical(
-    histogram: Integers, epsilon: Epsilon, entropy: Entropy | None = None, branching: int = 16
-) -> PrivateHistogram:
+def hierarchical(histogram: Integers, epsilon: Fraction, draw: Draw, branching: int = 16) -> Noisy:
     """Release a tree of sums with weighted averaging and mean consistency.
 
     Sensitivity: on every level below the root, two nodes move by one at most, so 2 levels in
@@ -421,45 +418,16 @@ def hierarchical(
     ----------
     Qardaji, Yang and Li (2013).
     """
-    exact = exact_epsilon(epsilon)
     levels = sum_levels(histogram, branching)
-    rate = exact / (2 * len(levels))
-    noise = _draw_geometric(sum(map(len, levels)), rate, entropy)
-    draws = np.concatenate(levels) + noise
+    draws = np.concatenate(levels) + draw(sum(map(len, levels)), epsilon / (2 * len(levels)))
     bins = make_consistent(draws, len(levels), branching, int(histogram.sum()))
-    bins = _spread_to_total(bins[: len(histogram)], histogram)
-    return _build("hierarchical", draws, bins, histogram, exact)
+    return draws, bins[: len(histogram)]
 
 
-def _draw_geometric(size: int, epsilon: Fraction, entropy: Entropy | None) -> Integers:
-    if size == 0:
-        return np.empty(0, dtype=np.int64)
-    return np.asanyarray(geometric_noise(size, epsilon, entropy=entropy), dtype=np.int64)
-
-
-def _spread_to_total(bins: Floats | Integers, histogram: Integers) -> Floats:
-    """Shift all bins by the same amount so that they sum to the public number of rows."""
-    shifted: Floats = bins + (int(histogram.sum()) - bins.sum()) / len(bins)
-    return shifted
-
-
-def _build(
-    method: str,
-    draws: Integers,
-    bins: Floats | Integers,
-    histogram: Integers,
-    epsilon: Fraction,
-    *,
-    delta: Fraction | None = None,
-) -> PrivateHistogram:
-    records, slack = int(histogram.sum()), delta or Fraction(0)
-    return PrivateHistogram(method, freeze(draws), bins.astype(float), records, epsilon, slack)
-
-
-PRIVATIZERS: dict[str, Callable[..., PrivateHistogram]] = {
+PRIVATIZERS: dict[str, Callable[[Integers, Fraction, Draw], Noisy]] = {
     "cumulative": cumulative,
-    "cyclic_laplace": cyclic_laplace,
-    "cyclic_gaussian": cyclic_gaussian,
+    "cyclic_laplace": cyclic,
+    "cyclic_gaussian": cyclic,
     "classic_laplace": classic_laplace,
     "wavelet": wavelet,
     "hierarchical": hierarchical,
