@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import shutil
 import signal
 import sys
 import threading
@@ -286,8 +287,8 @@ def _solve_highs(program: Program) -> Solution:
 
 
 Progress: TypeAlias = bool | Callable[[int, float], object] | None
-"""True shows a line, False nothing, None a line if somebody sees standard error, on a terminal or
-in a notebook; only a solve that takes longer than a second shows it. A function is called with
+"""True and None show a line if somebody sees standard error, on a terminal or in a notebook, and
+False nothing; only a solve that takes longer than a second shows it. A function is called with
 (iteration, objective so far)."""
 
 SECONDS_BEFORE_SHOWN = 1.0
@@ -305,10 +306,10 @@ def watch_solver(progress: Progress, title: str) -> Iterator[Watch | None]:
             return False
 
         yield forward
-    elif progress is False or (progress is None and not (sys.stderr.isatty() or _in_notebook())):
+    elif progress is False or not (sys.stderr.isatty() or _in_notebook()):
         yield None
     else:
-        with _show_in_notebook(title) if _in_notebook() else _show_line(title) as watch:
+        with _show_line(title, "" if _in_notebook() else " (Ctrl-C stops)") as watch:
             yield watch
 
 
@@ -319,14 +320,15 @@ def _in_notebook() -> bool:
 
 
 @contextmanager
-def _show_in_notebook(title: str) -> Iterator[Watch]:
+def _show_line(title: str, hint: str) -> Iterator[Watch]:
     """Show one line, written over itself without widgets, and remove it afterwards."""
     start, width = time.monotonic(), 0
 
     def show(iteration: int, objective: float) -> bool:
         nonlocal width
         if time.monotonic() - start >= SECONDS_BEFORE_SHOWN:
-            line = f"{title}: iteration {iteration}, objective {objective:.6g}"
+            line = f"{title}: iteration {iteration}, objective {objective:.6g}{hint}"
+            line = line[: shutil.get_terminal_size((120, 24)).columns - 1]
             print("\r" + line.ljust(width), end="", file=sys.stderr, flush=True)
             width = len(line)
         return False
@@ -336,26 +338,3 @@ def _show_in_notebook(title: str) -> Iterator[Watch]:
     finally:
         if width:
             print("\r" + " " * width + "\r", end="", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _show_line(title: str) -> Iterator[Watch]:
-    """Show one line on a terminal while a solve takes long."""
-    from rich.console import Console
-    from rich.status import Status
-
-    status = Status(title, console=Console(stderr=True))
-    start = time.monotonic()
-
-    def show(iteration: int, objective: float) -> bool:
-        if time.monotonic() - start >= SECONDS_BEFORE_SHOWN:
-            status.update(
-                f"{title}: iteration {iteration}, objective {objective:.6g} (Ctrl-C stops)"
-            )
-            status.start()
-        return False
-
-    try:
-        yield show
-    finally:
-        status.stop()
