@@ -16,8 +16,6 @@ from tallyveil.papers.cormode import paper_loss
 from tallyveil.properties import SEVEN
 
 CLOSE = 1e-6
-PAPER = {"RH": "row_honest", "RM": "row_monotone", "CH": "column_honest", "CM": "column_monotone",
-         "F": "fair", "WH": "weakly_honest", "S": "symmetric"}
 
 
 def epsilon(alpha: float | Fraction) -> float:
@@ -60,46 +58,6 @@ def test_all_property_sets(n, alpha, loss, values, which):
             assert found.objective == pytest.approx(values[int(which[subset])], rel=CLOSE), names
             assert all(found.mechanism.has(name) for name in names)
             assert found.mechanism.realised_epsilon() <= epsilon(alpha) + 1e-10
-
-
-# Figure 8: weak honesty with every choice of RH/RM/- and CH/CM/-. Rows make no difference, and
-# CH costs what CM costs: (n, alpha, with neither column property, with one).
-WEAKLY_HONEST = [
-    (2, 0.5, 0.6666666666666666, 0.6666666666666667),
-    (5, 0.5, 0.6666666666666666, 0.6666666666666669),
-    (2, 0.6666666666666666, 0.8333333333333333, 0.8333333333333334),
-    (5, 0.6666666666666666, 0.7999999999999999, 0.8200000000000002),
-    (5, 0.76, 0.8763283807605138, 0.8934021657013345),
-    (5, 0.9090909090909091, 0.9671428571428569, 0.9688253968253966),
-    (8, 0.9090909090909091, 0.9662388888888892, 0.9693027777777772),
-    (8, 0.99, 0.997137049724878, 0.9971656786521756),
-]
-
-
-@pytest.mark.parametrize(("n", "alpha", "plain", "columns"), WEAKLY_HONEST)
-def test_weak_honesty_combinations(n, alpha, plain, columns):
-    for row in ((), ("RH",), ("RM",)):
-        for column in ((), ("CH",), ("CM",)):
-            names = [PAPER[short] for short in ("WH", *row, *column)]
-            wanted = columns if column else plain
-            assert optimum(n, alpha, "L0", names).objective == pytest.approx(wanted, rel=CLOSE)
-
-
-# Croft, Sack and Shi (2020), section 4.3, max query over 0..9 (epsilon, Variant 1, Variant 2).
-MAXIMUM = [
-    (0.1, 2.47502081252106, 3.2050790875800272),
-    (0.5, 2.377540668798145, 2.834654541432953),
-    (2.0, 1.5348981545424851, 1.6133181986961358),
-]
-
-
-@pytest.mark.parametrize(("level", "first", "second"), MAXIMUM)
-def test_maximum_query(level, first, second):
-    query = tv.Query.maximum(0, 9)
-    one, two = tv.papers.variant1(query, level), tv.papers.variant2(query, level)
-    assert one.objective == pytest.approx(first, rel=CLOSE)
-    assert one.mechanism.bayes_loss() == pytest.approx(first, rel=CLOSE)
-    assert two.objective == pytest.approx(second, rel=CLOSE)
 
 
 # Kohli and Laskowski (2026), section 5: (distribution z, epsilon, then least absolute and squared
