@@ -24,7 +24,7 @@ from tallyveil.mechanisms.exponential import fair, uniform
 from tallyveil.mechanisms.geometric import exact_geometric, geometric
 from tallyveil.notebook import Curve, Panel
 from tallyveil.optimize.design import design
-from tallyveil.papers.cormode import choose, compute_wm_cost, rescaled_loss, wm
+from tallyveil.papers.cormode import choose, compute_wm_cost, paper_loss, wm
 from tallyveil.papers.croft import VARIANT_2
 from tallyveil.properties import SEVEN
 from tallyveil.query import Query
@@ -51,6 +51,11 @@ def fair_diagonal(n: int, alpha: float) -> float:
 def gm(n: int, alpha: float) -> Mechanism:
     """Build GM, the geometric mechanism for a count from 0 to `n`."""
     return geometric(Query.count(n), epsilon_from_alpha(alpha))
+
+
+def rescaled_loss(m: Mechanism) -> float:
+    """Compute L0: (n+1)/n times the chance of an error; guessing costs 1."""
+    return m.expected_loss(paper_loss(m.query, "L0"))
 
 
 @lru_cache(maxsize=1024)

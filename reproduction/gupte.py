@@ -17,7 +17,7 @@ from reproduction.papers import epsilon_from_alpha
 from tallyveil.certified.ladder import Ladder
 from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.geometric import exact_geometric, exact_step, geometric, remove_geometric
+from tallyveil.mechanisms.geometric import exact_geometric, geometric, remove_geometric
 from tallyveil.optimize.design import design
 from tallyveil.papers.gupte import has_lemma_5_pattern, oblivious
 from tallyveil.query import Query
@@ -288,7 +288,7 @@ def appendix_b(context: Context) -> Result:
 def lemma_3(context: Context) -> Result:
     """Several privacy levels and collusion."""
     a, b, size = Fraction(1, 4), Fraction(1, 2), 4
-    T = exact_step(size, a, b)
+    T = remove_geometric(exact_geometric(size, b), a)
     (first,) = parse_fractions("7/9 1/9 1/18 1/18")
     levels = [2.0, 1.0, 0.5]
     ladder = Ladder(Query.count(5 if context.quick else 8), levels)

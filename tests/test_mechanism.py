@@ -133,12 +133,6 @@ def test_confidence_is_a_probability(bad):
         M.interval(bad)
 
 
-def test_error_histogram():
-    errors, mass = M.error_histogram([0, 1, 0, 0])
-    assert errors.tolist() == [-3, -2, -1, 0, 1, 2, 3]
-    assert mass == pytest.approx([0, 0, 0.2, 0.4, 0.2, 0.2, 0], abs=1e-12)
-
-
 def test_bayes_loss_by_trying_every_remap():
     prior = np.array([0.4, 0.3, 0.2, 0.1])
     distance = np.abs(np.subtract.outer(np.arange(4), np.arange(4)))

@@ -226,14 +226,6 @@ class AccuracyMeasures:
         released = self.query.outputs.astype(float)
         return np.column_stack([released[low], released[high]])
 
-    def error_histogram(self, prior: Prior = None) -> tuple[Floats, Floats]:
-        """Every possible error (released - true) and its probability under the prior."""
-        error = self.query.outputs[None, :].astype(float) - self.query.inputs[:, None]
-        weight = self.matrix * resolve_prior(prior, len(self.query.inputs))[:, None]
-        values, where = np.unique(np.round(error, 9), return_inverse=True)
-        mass: Any = np.bincount(where.ravel(), weights=weight.ravel(), minlength=len(values))
-        return values, mass
-
     def bayes_remap(self, loss: Loss = "absolute", prior: Prior = None) -> Integers:
         """For each output, the index of the true answer a Bayesian would report instead.
 

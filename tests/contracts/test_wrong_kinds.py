@@ -10,7 +10,7 @@ import tallyveil as tv
 from tallyveil.certified.transport import implicit_transport
 from tallyveil.exact import exact_delta, exact_epsilon, exact_ratio, exact_rational
 from tallyveil.loss import loss_table, parse_loss
-from tallyveil.mechanisms.geometric import exact_geometric, exact_step
+from tallyveil.mechanisms.geometric import exact_geometric
 from tallyveil.neighbours import Neighbours
 from tallyveil.prior import mark_possible_answers, require_distribution, resolve_prior
 from tallyveil.properties import check_names, rows
@@ -68,7 +68,6 @@ CALLS = {
     ),
     "ImplicitTransport.release": (TRANSPORT.release, {"counts": [1], "entropy": Entropy()}),
     "exact_geometric": (exact_geometric, {"ratio": Fraction(1, 2)}, {"size": 3}),
-    "exact_step": (exact_step, {"ratio": Fraction(1, 4), "larger": Fraction(1, 2)}, {"size": 3}),
     "repair": (
         tv.repair,
         {"mechanism": MECHANISM, "epsilon": 1, "target": EVEN, "loss": "absolute", "prior": EVEN},

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.mechanisms.geometric import (
-    exact_geometric,
-    exact_step,
     geometric_output_distribution,
     geometric_rate,
     geometric_step,
@@ -21,35 +19,6 @@ from tallyveil.mechanisms.geometric import (
     sum_both_sides,
 )
 
-# Gupte and Sundararajan (2010), Lemma 3 (n = 3), in exact fractions.
-QUARTER_TO_HALF = "7/9 1/9 1/18 1/18, 7/27 13/27 7/54 7/54"
-HALF_TO_THREE_QUARTERS = "5/7 1/14 3/56 9/56, 5/14 2/7 5/56 15/56"
-
-
-def fractions(upper_half):
-    """A matrix whose lower half mirrors its upper half."""
-    rows = [[Fraction(cell) for cell in row.split()] for row in upper_half.split(",")]
-    return np.array([*rows, *(row[::-1] for row in rows[::-1])], dtype=object)
-
-
-@pytest.mark.parametrize(
-    ("less", "more", "expected"),
-    [("1/4", "1/2", QUARTER_TO_HALF), ("1/2", "3/4", HALF_TO_THREE_QUARTERS)],
-)
-def test_step_of_lemma_3_exactly(less, more, expected):
-    assert (exact_step(4, less, more) == fractions(expected)).all()
-    floats = geometric_step(4, -math.log(Fraction(less)), -math.log(Fraction(more)))
-    assert np.abs(floats - fractions(expected).astype(float)).max() < 1e-15
-
-
-@pytest.mark.parametrize("size", [2, 3, 5, 9])
-@pytest.mark.parametrize(("less", "more"), [("1/4", "1/2"), ("1/10", "99/100"), ("2/3", "2/3")])
-def test_step_leads_from_one_geometric_to_the_other_exactly(size, less, more):
-    T = exact_step(size, less, more)
-    assert (exact_geometric(size, less) @ T == exact_geometric(size, more)).all()
-    assert (T.sum(axis=1) == 1).all()
-    assert T.min() >= 0
-
 
 def test_geometric_rate_judges_the_matrix():
     q = tv.Query.count(6)
@@ -60,11 +29,6 @@ def test_geometric_rate_judges_the_matrix():
     bent[3, 3] -= 1e-6
     assert geometric_rate(tv.Mechanism(bent, q, 0.3)) is None
     assert geometric_rate(tv.geometric(tv.Query.count(6, extend=3), 0.3)) is None
-
-
-def test_a_step_to_less_privacy_is_refused():
-    with pytest.raises(tv.ArgumentError, match="'larger' must be at least 1/2"):
-        exact_step(3, Fraction(1, 2), Fraction(1, 4))
 
 
 SIZES = st.integers(2, 30)

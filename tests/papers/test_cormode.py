@@ -9,7 +9,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import loss_table
-from tallyveil.papers.cormode import paper_loss, rescaled_loss
+from tallyveil.papers.cormode import paper_loss
 from tallyveil.properties import SEVEN
 
 
@@ -72,13 +72,6 @@ def test_losses_keep_the_scaling_of_the_paper():
     assert m.expected_loss(paper_loss(q, "L1")) == pytest.approx(m.expected_loss("absolute"))
     near = np.where(loss_table(q, "absolute") > 2, loss_table(q, "squared"), 0)
     assert m.expected_loss(paper_loss(q, "L2,2")) == pytest.approx(m.expected_loss(near))
-
-
-@pytest.mark.parametrize("beyond", [0, 1, 3])
-def test_the_rescaled_loss_is_the_table_of_that_name(beyond):
-    m = tv.geometric(tv.Query.count(6), 0.4)
-    table = paper_loss(m.query, f"L0,{beyond}")
-    assert rescaled_loss(m, beyond) == pytest.approx(m.expected_loss(table), rel=1e-12)
 
 
 GRID = [(n, a) for n in (1, 2, 3, 4, 7, 12) for a in (0.3, 0.5, 0.55, 2 / 3, 0.8, 0.9, 0.99)]

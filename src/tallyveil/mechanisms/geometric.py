@@ -317,18 +317,6 @@ def exact_geometric(size: int, ratio: Epsilon) -> Fractions:
     return np.array(rows, dtype=object)
 
 
-def exact_step(size: int, ratio: Epsilon, larger: Epsilon) -> Fractions:
-    """Build `geometric_step` in fractions, from the ratios exp(-epsilon) before and after.
-
-    >>> exact_step(2, Fraction(1, 4), Fraction(1, 2)).tolist()
-    [[Fraction(7, 9), Fraction(2, 9)], [Fraction(2, 9), Fraction(7, 9)]]
-    """
-    a, b = exact_ratio(ratio), exact_ratio(larger, "larger")
-    if a > b:
-        raise ArgumentError("larger", f"be at least {a}, the ratio before", got=str(b))
-    return remove_geometric(exact_geometric(size, b), a)
-
-
 # -- errors without a matrix ---------------------------------------------------------------------
 
 

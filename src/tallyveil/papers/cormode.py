@@ -25,7 +25,6 @@ from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.exponential import fair
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.optimize.design import Design, design
-from tallyveil.prior import Prior
 from tallyveil.properties import SEVEN, check_names
 from tallyveil.query import Query, require_query
 
@@ -69,37 +68,6 @@ def paper_loss(query: Query, name: str) -> Floats:
     table: Floats = np.where(distance > beyond, distance**power, 0.0)
     size = len(query.inputs)
     return table * (size / (size - 1)) if power == 0 else table
-
-
-def rescaled_loss(mechanism: Mechanism, beyond: float = 0, prior: Prior = None) -> float:
-    """Compute L0,d: (n+1)/n times the probability of an error of more than d.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        A mechanism for a count from 0 to n.
-    beyond : float
-        The distance d, at least 0. Errors of exactly d do not count (errata, Cormode 2).
-    prior : any prior of `tallyveil.loss`
-        The distribution of the true count; uniform if not given.
-
-    Returns
-    -------
-    float
-        The loss; guessing uniformly costs 1 at d = 0.
-
-    References
-    ----------
-    Cormode, Kulkarni and Srivastava (2018), equation 1.
-
-    Examples
-    --------
-    >>> from tallyveil.mechanisms.exponential import uniform
-    >>> round(rescaled_loss(uniform(Query.count(4))), 12)
-    1.0
-    """
-    n = len(mechanism.query.inputs) - 1
-    return (n + 1) / n * mechanism.expected_loss(("beyond", beyond), prior)
 
 
 def compute_gm_cost(alpha: float) -> float:
