@@ -26,13 +26,8 @@ be judged; or differs for reasons unknown."""
 class Table:
     """Rows under named columns; written as one CSV file."""
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-
-    @classmethod
-    def of(cls, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-        """Build a table from any rows."""
-        return cls(tuple(columns), tuple(tuple(row) for row in rows))
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ class Result:
 
 def plot(
     columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
+    rows: Sequence[Sequence[Any]],
     parts: Sequence[Panel],
     findings: Iterable[Finding],
     data: str = "",
@@ -89,7 +84,7 @@ def plot(
 ) -> Result:
     """Build a result from one table and a picture of panels, `across` of them in a row."""
     draw = partial(panels, parts, columns=across)
-    return Result({"data": Table.of(columns, rows)}, draw, tuple(findings), data)
+    return Result({"data": Table(columns, rows)}, draw, tuple(findings), data)
 
 
 Values = Mapping[tuple[Any, ...], float | Sequence[float]]

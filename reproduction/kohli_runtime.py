@@ -98,7 +98,7 @@ def figure_7(context: Context) -> Result:
     )
     columns, title = ("method", "n", "seconds"), "crime distribution, epsilon = ln 2"
     result = plot_values(columns, seconds, title, findings, sample.label, strong=OURS, log="xy")
-    other_data = Table.of(("dataset", "method", "seconds"), [(*k, v) for k, v in by_data.items()])
+    other_data = Table(("dataset", "method", "seconds"), [(*k, v) for k, v in by_data.items()])
     return replace(result, tables=result.tables | {"other-data": other_data})
 
 

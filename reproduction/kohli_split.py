@@ -159,7 +159,7 @@ def table_3(context: Context) -> Result:
         values[name, "printed", e] = paper[e, name]
         values[name, "ours", e] = share
         values[name, "rule of thumb", e] = rule_of_thumb(e)
-    detail = Table.of(
+    detail = Table(
         ("epsilon", "dataset", "share", *METRICS),
         [
             (*cell, share, *runs.mean(axis=0).tolist())

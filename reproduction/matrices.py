@@ -38,28 +38,28 @@ def tabulate_cells(columns: Sequence[str], matrices: Mapping[str, ArrayLike]) ->
     """Build a table with one row per cell: name, row, column and value.
 
     >>> tabulate_cells(("matrix", "row", "column", "value"), {"A": [[1, 2]]}).rows
-    (('A', 0, 0, 1.0), ('A', 0, 1, 2.0))
+    [('A', 0, 0, 1.0), ('A', 0, 1, 2.0)]
     """
     rows = [
         (name, i, j, float(value))
         for name, matrix in matrices.items()
         for (i, j), value in np.ndenumerate(np.asarray(matrix, dtype=float))
     ]
-    return Table.of(columns, rows)
+    return Table(columns, rows)
 
 
 def show_matrices(
     matrices: Mapping[str, ArrayLike | Mechanism],
     findings: Iterable[Finding],
     columns: Sequence[str] = MECHANISM_CELLS,
-    rows: Iterable[Sequence[Any]] | None = None,
+    rows: Sequence[Sequence[Any]] | None = None,
 ) -> Result:
     """Build a result that shows every matrix as a heatmap and lists its cells, or other `rows`."""
     arrays = {
         name: np.asarray(matrix.matrix if isinstance(matrix, Mechanism) else matrix, dtype=float)
         for name, matrix in matrices.items()
     }
-    table = tabulate_cells(columns, arrays) if rows is None else Table.of(columns, rows)
+    table = tabulate_cells(columns, arrays) if rows is None else Table(columns, rows)
     draw = partial(heatmaps, list(arrays.values()), list(arrays))
     return Result({"data": table}, draw, tuple(findings))
 

@@ -15,7 +15,7 @@ def draw():
 
 
 def result(*findings, data=""):
-    return Result({"data": Table.of(("x", "y"), [(1, 0.1 + 0.2)])}, draw, findings, data)
+    return Result({"data": Table(("x", "y"), [(1, 0.1 + 0.2)])}, draw, findings, data)
 
 
 AGREES = check.number("one", 1.0, 1.004, within=0.005)
@@ -40,38 +40,30 @@ def test_numbers_agree_up_to_their_tolerance_and_no_further(finding, agrees):
     assert finding.agrees is agrees
 
 
-@pytest.mark.parametrize(
-    ("findings", "verdict"),
-    [
-        ((AGREES,), "matches"),
-        ((AGREES, KNOWN), "differs"),
-        ((AGREES, DIFFERS, KNOWN), "unexplained"),
-        ((check.skip("x", "1", "2", "other data"),), "not judged"),
-        ((AGREES, check.skip("x", "1", "2", "other data")), "matches"),
-        ((check.better("x", "1", "2", False),), "unexplained"),
-        ((check.claim("x", "no", False, "known"),), "differs"),
-        ((AGREES, KNOWN, check.claim("x", "no", False, guess="perhaps")), "open"),
-        ((check.claim("x", "yes", True, "an excuse for the day it fails"),), "unexplained"),
-        ((check.number("x", 1.0, 1.0, within=0.1, guess="perhaps"),), "unexplained"),
-    ],
-)
-def test_verdicts(findings, verdict):
-    assert result(*findings).verdict == verdict
+SKIPPED = check.skip("x", "1", "2", "Why.")
+GUESSED = check.claim("x", "no", False, guess="Other data.")
+EXCUSED = check.claim("x", "yes", True, "A misprint.")
+NO_BETTER = check.better("x", "1", "2", False)
+FOR_NOTHING = check.number("x", 1.0, 1.0, within=0.1, guess="perhaps")
 
 
 @pytest.mark.parametrize(
-    ("findings", "line"),
-    [([AGREES], "matches the paper"),
-     ([AGREES, KNOWN], "differs from the print: A misprint."),
-     ([check.claim("x", "no", False, guess="Other data.")],
-      "differs from the print: Not established: Other data."),
-     ([DIFFERS, KNOWN], "DIFFERS, NOT EXPLAINED: two"),
-     ([check.claim("x", "yes", True, "A misprint.")],
+    ("findings", "verdict", "line"),
+    [([AGREES], "matches", "matches the paper"),
+     ([AGREES, KNOWN], "differs", "differs from the print: A misprint."),
+     ([GUESSED], "open", "differs from the print: Not established: Other data."),
+     ([AGREES, KNOWN, GUESSED], "open",
+      "differs from the print: A misprint. Not established: Other data."),
+     ([AGREES, DIFFERS, KNOWN], "unexplained", "DIFFERS, NOT EXPLAINED: two"),
+     ([NO_BETTER], "unexplained", "DIFFERS, NOT EXPLAINED: x"),
+     ([EXCUSED], "unexplained", "DIFFERS, NOT EXPLAINED: x (agrees, against its stated reason)"),
+     ([FOR_NOTHING], "unexplained",
       "DIFFERS, NOT EXPLAINED: x (agrees, against its stated reason)"),
-     ([AGREES, check.skip("x", "1", "2", "why")], "matches the paper where it can be judged"),
-     ([check.skip("x", "1", "2", "Why.")], "not judged: Why.")],
+     ([AGREES, SKIPPED], "matches", "matches the paper where it can be judged"),
+     ([SKIPPED], "not judged", "not judged: Why.")],
 )  # fmt: skip
-def test_verdict_lines_say_why(findings, line):
+def test_verdicts_and_why(findings, verdict, line):
+    assert result(*findings).verdict == verdict
     assert result(*findings).verdict_line == line
 
 

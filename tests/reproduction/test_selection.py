@@ -65,7 +65,7 @@ def test_the_command_lists_experiments_and_writes_one_figure(tmp_path, capsys):
 
 @pytest.mark.parametrize(("got", "code"), [(1.0, 0), (2.0, 1)])
 def test_an_unexplained_difference_is_exit_code_1(tmp_path, monkeypatch, got, code):
-    table = Table.of(("x",), [(1,)])
+    table = Table(("x",), [(1,)])
     result = Result({"data": table}, new_figure, (check.number("claim", 1.0, got, 0.1),))
     invented = Experiment("cormode", "Figure 99", "t", "1", lambda context: result)
     monkeypatch.setattr(run, "list_experiments", lambda: (invented,))
