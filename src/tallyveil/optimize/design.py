@@ -228,14 +228,19 @@ def design_with(query: Query, epsilon: Epsilon, options: DesignOptions) -> Desig
         if (cached := _read_cached(file)) is not None:
             return cached
     start = time.perf_counter()
-    unit = problem.rescale(-_find_exponent(problem))
-    result = _find_closed_form(unit) if options.method == "auto" else None
-    if result is None:
+    # the power of two, an exact factor, that brings the largest loss between 1/2 and 1
+    exponent = int(np.frexp(np.abs(problem.loss_table).max())[1])
+    unit = problem.rescale(-exponent)
+    closed = find_closed_form(unit) if options.method == "auto" else None
+    if closed is None:
         result = _find_by_search(unit, options)
+    else:
+        objective, why = unit.objective(closed.mechanism.matrix), (closed.method, closed.reason)
+        result = _make_design(closed.mechanism, objective, closed.bound, *why, solver="none")
     finished = replace(
         result,
-        objective=math.ldexp(result.objective, _find_exponent(problem)),
-        lower_bound=math.ldexp(result.lower_bound, _find_exponent(problem)),
+        objective=math.ldexp(result.objective, exponent),
+        lower_bound=math.ldexp(result.lower_bound, exponent),
         seconds=time.perf_counter() - start,
     )
     if file is not None:
@@ -243,55 +248,27 @@ def design_with(query: Query, epsilon: Epsilon, options: DesignOptions) -> Desig
     return finished
 
 
-def _find_exponent(problem: Problem) -> int:
-    """Return the power of two, an exact factor, that brings the largest loss between 1/2 and 1."""
-    return int(np.frexp(np.abs(problem.loss_table).max())[1])
-
-
-def _undo_rounding(objective: float, bound: float) -> float:
-    """Return the bound, not above an objective that rounding put a little below it."""
-    return min(bound, objective) if measure_gap(objective, bound) <= ROUNDED_GAP else bound
-
-
-def _find_closed_form(problem: Problem) -> Design | None:
-    """Return the design by a closed form, or None."""
-    closed = find_closed_form(problem)
-    if closed is None:
-        return None
-    objective = problem.objective(closed.mechanism.matrix)
-    bound = _undo_rounding(objective, closed.bound)
-    return Design(
-        closed.mechanism,
-        objective,
-        bound,
-        measure_gap(objective, bound),
-        closed.method,
-        closed.reason,
-        seconds=0.0,
-        solver="none",
-    )
+def _make_design(
+    mechanism: Mechanism, objective: float, bound: float, method: str, reason: str, **found: Any
+) -> Design:
+    """Build a design whose bound is not above an objective that rounding put a little below it."""
+    if measure_gap(objective, bound) <= ROUNDED_GAP:
+        bound = min(bound, objective)
+    gap = measure_gap(objective, bound)
+    return Design(mechanism, objective, bound, gap, method, reason, seconds=0.0, **found)
 
 
 def _find_by_search(problem: Problem, options: DesignOptions) -> Design:
     """Return the design by linear programs."""
     with watch_solver(options.progress, f"Designing for {problem.query!r}") as watch:
-        result = solve_problem(problem, watch)
+        found = solve_problem(problem, watch)
     name = _name_mechanism(problem)
     mechanism = Mechanism(
-        result.matrix, problem.query, problem.epsilon, delta=problem.delta, name=name
+        found.matrix, problem.query, problem.epsilon, delta=problem.delta, name=name
     )
-    bound = _undo_rounding(result.objective, result.bound)
-    return Design(
-        mechanism,
-        result.objective,
-        bound,
-        measure_gap(result.objective, bound),
-        result.method,
-        _explain(result, options),
-        seconds=0.0,
-        solver=result.solver,
-        attempts=result.attempts,
-    )
+    how = {"solver": found.solver, "attempts": found.attempts}
+    reason = _explain(found, options)
+    return _make_design(mechanism, found.objective, found.bound, found.method, reason, **how)
 
 
 def _explain(result: SearchResult, options: DesignOptions) -> str:
