@@ -31,6 +31,7 @@ from scipy import sparse
 import tallyveil
 
 LIBRARIES = ("tallyveil", "numpy", "scipy", "clarabel", "cryptography", "pyarrow")
+PROGRAM = Path(sys.executable).with_name("tallyveil")
 PEERS = Path("build") / "peers"
 PACKAGES = {
     "opendp": ("opendp",),
@@ -198,6 +199,12 @@ def measure_command(words: Sequence[str | Path], cores: int | None = None) -> Co
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, words))} failed:\n{done.stderr}")
     return Cost(*map(float, done.stdout.split()))
+
+
+def list_words(source: Path, upper: int, *more: str) -> list[str | Path]:
+    """List the words of the public command that privatizes a file; the folder comes last."""
+    options = f"--count cases --keep all --upper {upper} --epsilon 1".split()
+    return [PROGRAM, "privatize", source, *options, *more, "--out"]
 
 
 @dataclass(frozen=True)

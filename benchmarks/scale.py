@@ -21,7 +21,16 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import Cost, Result, Settings, Table, Target, measure_command
+from benchmarks.harness import (
+    PROGRAM,
+    Cost,
+    Result,
+    Settings,
+    Table,
+    Target,
+    list_words,
+    measure_command,
+)
 
 STEP = 1 << 18
 MIB = 2**20
@@ -111,18 +120,6 @@ def write_table(path: Path, rows: int, label: str, first: int = 0) -> None:
             writer.write_table(pa.table([scattered.astype(np.int64), counts], schema=schema))
 
 
-def privatize(source: Path, release: Path) -> Cost:
-    """Measure the public command; the only place that knows its options."""
-    program = Path(sys.executable).with_name("tallyveil")
-    options = "--count cases --keep all --upper 80 --epsilon 1 --out"
-    return measure_command([program, "privatize", source, *options.split(), release], cores=1)
-
-
-def check(release: Path) -> Cost:
-    """Measure the check of a release."""
-    return measure_command([Path(sys.executable).with_name("tallyveil"), "check", release], cores=1)
-
-
 def run_script(script: str, *paths: Path) -> Cost:
     """Measure a script of pyarrow with one thread."""
     return measure_command([sys.executable, "-c", SINGLE + script, *paths], cores=1)
@@ -134,9 +131,11 @@ def measure_format(form: Format, rows: int, folder: Path) -> dict[str, Cost]:
     release = folder / "release"
     write_table(source, rows, form.label)
     np.ones(128 * MIB)  # the host of a virtual machine may have taken free memory back
-    costs = {"copy": run_script(form.copy, source, copy), "privatize": privatize(source, release)}
+    costs = {"copy": run_script(form.copy, source, copy)}
+    costs["privatize"] = measure_command([*list_words(source, 80), release], cores=1)
     data = release / f"data.{form.suffix}"
-    costs |= {"read and hash": run_script(form.read, data), "check": check(release)}
+    costs["read and hash"] = run_script(form.read, data)
+    costs["check"] = measure_command([PROGRAM, "check", release], cores=1)
     shutil.rmtree(release)
     source.unlink()
     copy.unlink()

@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness import (
+    PROGRAM,
     Result,
     Settings,
     Table,
     Target,
     find_peer,
+    list_words,
     measure_command,
 )
 
@@ -28,9 +30,8 @@ tv.certify(tv.geometric(tv.Query.count(40), 1)).release([0, 3, 40])
 HELP, PRIVATIZE, CHECK = "tallyveil --help", "tallyveil privatize", "tallyveil check"
 
 
-def list_commands(folder: Path) -> dict[str, list[str]]:
+def list_commands(folder: Path) -> dict[str, list[str | Path]]:
     """List what to start, by its name in the table."""
-    program = str(Path(sys.executable).with_name("tallyveil"))
     table = folder / "cases.csv"
     counts = np.minimum(np.random.default_rng(1).geometric(0.3, ROWS) - 1, UPPER)
     table.write_text("county,cases\n" + "".join(f"c{i},{n}\n" for i, n in enumerate(counts)))
@@ -41,12 +42,11 @@ def list_commands(folder: Path) -> dict[str, list[str]]:
         "import tallyveil after numpy": "import numpy, tallyveil",
         "first certified draw": FIRST_DRAW,
     }
-    privatize = f"privatize {table} --count cases --keep all --upper {UPPER} --epsilon 1 --out"
     return {
         **{name: [sys.executable, "-c", script] for name, script in scripts.items()},
-        HELP: [program, "--help"],
-        PRIVATIZE: [program, *privatize.split()],
-        CHECK: [program, "check"],
+        HELP: [PROGRAM, "--help"],
+        PRIVATIZE: list_words(table, UPPER),
+        CHECK: [PROGRAM, "check"],
     }
 
 

@@ -16,7 +16,6 @@ from file to file, in ratio to a release of the same file without one.
 from __future__ import annotations
 
 import csv
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tallyveil as tv
-from benchmarks.harness import Cost, Result, Settings, Table, Target, measure_command
+from benchmarks.harness import Cost, Result, Settings, Table, Target, list_words, measure_command
 from tallyveil.sampling.noise import geometric_noise
 from tallyveil.sums.grouping import Tree
 from tallyveil.sums.rounding import round_family
@@ -117,11 +116,11 @@ def pass_down(table: Counts, epsilon: float) -> np.ndarray:
     return fitted
 
 
+HIERARCHY = {"name": "hierarchy", "columns": ["state"]}
+STATES_FIRST = HIERARCHY | {"weights": [1, 40, 1]}
 WAYS: dict[str, Release] = {
-    "hierarchy": lambda table, epsilon: privatize(table, epsilon, hierarchy=["state"]),
-    "states first": lambda table, epsilon: privatize(
-        table, epsilon, hierarchy=["state"], level_weights=(1, 40, 1)
-    ),
+    "hierarchy": lambda table, epsilon: privatize(table, epsilon, method=HIERARCHY),
+    "states first": lambda table, epsilon: privatize(table, epsilon, method=STATES_FIRST),
     "default": privatize,
     "noise": add_noise,
     "top down": pass_down,
@@ -198,10 +197,9 @@ def write_hierarchy(path: Path, rows: int, groups: Sequence[int]) -> list[str]:
 
 def measure_large(rows: int, groups: Sequence[int], folder: Path) -> tuple[Cost, Cost]:
     """Measure a release with a hierarchy and one without."""
-    program, source = Path(sys.executable).with_name("tallyveil"), folder / "cases.parquet"
+    source = folder / "cases.parquet"
     levels = write_hierarchy(source, rows, groups)
-    options = "--count cases --keep all --upper 500 --epsilon 1 --allow-duplicates --out"
-    words = [program, "privatize", source, *options.split()]
+    words = list_words(source, 500, "--set", "counts.allow_duplicates=true")
     plain = measure_command([*words, folder / "plain"])
     return measure_command([*words, folder / "sums", "--hierarchy", ",".join(levels)]), plain
 
