@@ -249,26 +249,26 @@ def design_with(query: Query, epsilon: Epsilon, options: DesignOptions) -> Desig
 
 
 def _make_design(
-    mechanism: Mechanism, objective: float, bound: float, method: str, reason: str, **found: Any
+    mechanism: Mechanism, objective: float, bound: float, method: str, reason: str, **search: Any
 ) -> Design:
     """Build a design whose bound is not above an objective that rounding put a little below it."""
     if measure_gap(objective, bound) <= ROUNDED_GAP:
         bound = min(bound, objective)
     gap = measure_gap(objective, bound)
-    return Design(mechanism, objective, bound, gap, method, reason, seconds=0.0, **found)
+    return Design(mechanism, objective, bound, gap, method, reason, seconds=0.0, **search)
 
 
 def _find_by_search(problem: Problem, options: DesignOptions) -> Design:
     """Return the design by linear programs."""
     with watch_solver(options.progress, f"Designing for {problem.query!r}") as watch:
-        found = solve_problem(problem, watch)
+        result = solve_problem(problem, watch)
     name = _name_mechanism(problem)
     mechanism = Mechanism(
-        found.matrix, problem.query, problem.epsilon, delta=problem.delta, name=name
+        result.matrix, problem.query, problem.epsilon, delta=problem.delta, name=name
     )
-    how = {"solver": found.solver, "attempts": found.attempts}
-    reason = _explain(found, options)
-    return _make_design(mechanism, found.objective, found.bound, found.method, reason, **how)
+    search = {"solver": result.solver, "attempts": result.attempts}
+    reason = _explain(result, options)
+    return _make_design(mechanism, result.objective, result.bound, result.method, reason, **search)
 
 
 def _explain(result: SearchResult, options: DesignOptions) -> str:
