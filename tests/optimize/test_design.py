@@ -227,7 +227,7 @@ def test_progress_is_reported_and_interruption_passes_through():
 @pytest.mark.parametrize("progress", [None, True, False])
 def test_one_progress_line_on_a_terminal_and_in_a_notebook(place, progress, monkeypatch):
     """It is written over itself, and removed at the end."""
-    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(solver, "SECONDS_BEFORE_SHOWN", 0.0)
     screen = io.StringIO()
     screen.isatty = lambda: place == "terminal"
