@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
 from tallyveil.tables.source import Source
 from tallyveil.tables.table import FileIdentity
@@ -64,7 +66,6 @@ MOST_COLUMNS = 2**14
 LOOKED_AT = 30
 """Lines that may be titles, or show that others are."""
 
-EMPTY_LINE = re.compile(rb"(?m)^\r?\n")
 HEADER = re.compile(rb'(?:[^"\r\n]+|"[^"]*")*')
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|\Z)")
 NUMBER = re.compile(r"[+-]?[\d.,  ']*\d%?")
@@ -191,7 +192,6 @@ class TextRows:
     delimiter: str
     encoding: str
     names: tuple[str, ...] = ()
-    count: int = 0
     identity: FileIdentity | None = None
     held: Any = None
     """All rows of a short file."""
@@ -205,6 +205,11 @@ class TextRows:
 
         return pa.schema([(name, pa.string()) for name in self.names])
 
+    @cached_property
+    def count(self) -> int:
+        """Number of rows."""
+        return sum(rows for _, rows in self.cuts)
+
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some columns block by block."""
         self.require_same()
@@ -213,9 +218,12 @@ class TextRows:
             return
         rows = 0
         try:
-            for _, batch in self._split(names):
-                rows += batch.num_rows
-                yield batch
+            with self.content.open() as stream:
+                blocks = _cut_again(self._read_lines(stream), self.cuts)
+                next(blocks)  # the header
+                for _, batch in self._parse_blocks(blocks, names):
+                    rows += batch.num_rows
+                    yield batch
         except (TableError, OSError):
             self.require_same()
             raise
@@ -235,24 +243,23 @@ class TextRows:
         identity = None
         if isinstance(self.content.place, Path):
             identity = FileIdentity.of(self.content.place)
+        held: list[Any] = []
+        size = 0
         with self.content.open() as stream:
-            header, _ = next(_cut_rows(self._read_lines(stream), self.delimiter), (b"", 0))
-        opened = replace(self, names=self._read_header(header), identity=identity)
-        held: list[Any] | None = []
-        rows, size, cuts = 0, 0, [(len(header), 0)]
-        for block, batch in opened._split(opened.names):
-            rows += batch.num_rows
-            cuts.append((len(block), batch.num_rows))
-            size += len(block)
-            if judge is not None:
-                judge(block, batch)
-            if held is not None and size <= HELD:
-                held.append(batch)
-            else:
-                held = None
+            blocks = _cut_rows(self._read_lines(stream), self.delimiter)
+            header, _ = next(blocks, (b"", 0))
+            opened = replace(self, names=self._read_header(header), identity=identity)
+            cuts = [(len(header), 0)]
+            for block, batch in opened._parse_blocks(blocks, opened.names):
+                cuts.append((len(block), batch.num_rows))
+                size += len(block)
+                if judge is not None:
+                    judge(block, batch)
+                if size <= HELD:
+                    held.append(batch)
         opened.require_same()
-        table = None if held is None else pa.Table.from_batches(held, opened.schema)
-        return replace(opened, count=rows, held=table, cuts=tuple(cuts))
+        table = pa.Table.from_batches(held, opened.schema) if size <= HELD else None
+        return replace(opened, held=table, cuts=tuple(cuts))
 
     def _read_header(self, line: bytes) -> tuple[str, ...]:
         try:
@@ -275,22 +282,17 @@ class TextRows:
             raise TableError(f"The header names the column {repeated!r} more than once.")
         return tuple(cells)
 
-    def _split(self, names: Sequence[str]) -> Iterator[tuple[bytes, Any]]:
+    def _parse_blocks(
+        self, blocks: Iterable[tuple[bytes, int]], names: Sequence[str]
+    ) -> Iterator[tuple[bytes, Any]]:
         """Yield every block with the cells of some columns."""
-        rows = 0
-        with self.content.open() as stream:
-            lines_read = self._read_lines(stream)
-            if self.cuts:
-                blocks = _cut_again(lines_read, self.cuts)
-            else:
-                blocks = _cut_rows(lines_read, self.delimiter)
-            next(blocks, None)  # the header
-            for block, lines in blocks:
-                batch = self._parse(block, names, rows)
-                if batch.num_rows != lines:
-                    raise _not_text(self.encoding)
-                rows += lines
-                yield block, batch
+        start = 0
+        for block, rows in blocks:
+            batch = self._parse(block, names, start)
+            if batch.num_rows != rows:
+                raise _not_text(self.encoding)
+            start += rows
+            yield block, batch
 
     def _parse(self, block: bytes, names: Sequence[str], rows: int) -> Any:
         import pyarrow as pa
@@ -345,7 +347,7 @@ class TextRows:
         pieces = _drop_first(pieces, self.options.skiprows)
         if self.options.comment is not None:
             pieces = _drop_comments(pieces, self.options.comment.encode())
-        return _drop_empty_end(pieces)
+        return pieces
 
 
 def _decode(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
@@ -443,21 +445,6 @@ def _drop_footer(pieces: Iterable[bytes], count: int) -> Iterator[bytes]:
     yield held[: _find_last_lines(held, count)]
 
 
-def _drop_empty_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Leave out empty lines at the end; end with a line end."""
-    held, usual = b"", b""
-    for piece in pieces:
-        text = held + piece
-        if not usual:
-            first = _find_ends(text)[0] or len(text)
-            usual = b"\r\n" if text[:first].endswith(b"\r\n") else b"\n"
-        cut = len(text.rstrip(b"\r\n"))
-        if cut:
-            yield text[:cut]
-        held = text[cut:]
-    yield next((end for end in (b"\r\n", b"\n") if held.startswith(end)), usual)
-
-
 def _find_last_lines(text: bytes, count: int) -> int:
     """Find where the last `count` lines begin; the end of the text for none."""
     cut = len(text)
@@ -469,24 +456,78 @@ def _find_last_lines(text: bytes, count: int) -> int:
 def _cut_rows(pieces: Iterable[bytes], delimiter: str) -> Iterator[tuple[bytes, int]]:
     """Yield the header, then blocks of whole rows, each with its number of rows.
 
-    Rows end at line ends outside quotation marks. What pyarrow would misread is refused.
+    Rows end at line ends outside quotation marks; empty lines at the end are left out. What pyarrow
+    would misread is refused.
     """
-    checker, rest = _Checker(ord(delimiter)), b""
+    rest, lines = b"", 0
+    pairs: bool | None = None  # whether lines end as on Windows
     for piece in chain(pieces, [None]):
         text = rest + (piece or b"")
-        cut = _find_ends(text)[1] if piece is not None else len(text)
+        if piece is None:
+            text = text.rstrip(b"\r\n")
+            text += (b"\r\n" if pairs else b"\n") if text else b""
+        content = np.frombuffer(text, np.uint8)
+        quotes, feeds, returns = (np.flatnonzero(content == mark) for mark in (QUOTE, FEED, RETURN))
+        if len(quotes):
+            feeds = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
+            returns = returns[np.searchsorted(quotes, returns) % 2 == 0]
+        if piece is None and len(quotes) % 2:
+            raise TableError(
+                "The file is not well-formed text: a quotation mark has no partner. Correct it "
+                "first."
+            )
+        filled = len(text.rstrip(b"\r\n"))
+        feeds = feeds[: np.searchsorted(feeds, filled) + bool(filled)]
+        cut = int(feeds[-1]) + 1 if len(feeds) else 0
         if not cut and len(text) > LONGEST_ROW:
             raise TableError(
                 "A row is far too long: a quotation mark seems to have no partner. Correct it "
                 "first."
             )
         block, rest = text[:cut], text[cut:]
-        if block and checker.rows < 0:
-            end = _find_ends(block)[0] or len(block)
-            yield checker.check(block[:end])
-            block = block[end:]
-        if block:
-            yield checker.check(block)
+        if not block:
+            continue
+        _require_plain(content[:cut], quotes[quotes < cut], ord(delimiter))
+        returns = returns[returns < cut]
+        if pairs is None:
+            pairs = len(returns) > 0
+        if not np.array_equal(returns + 1, feeds if pairs else ()):
+            raise _mixed_ends()
+        empty = np.diff(feeds, prepend=-1) == 1 + pairs
+        if empty.any():
+            raise TableError(
+                f"Row {lines + int(empty.argmax())} is an empty line. Remove it, or leave it out "
+                "with 'source.skipfooter' if only notes follow."
+            )
+        end = 0 if lines else int(feeds[0]) + 1
+        if end:
+            yield block[:end], 0
+        if end < cut:
+            yield block[end:], len(feeds) - bool(end)
+        lines += len(feeds)
+
+
+def _require_plain(content: NDArray[np.uint8], quotes: Integers, delimiter: int) -> None:
+    """Refuse zero bytes, and quotation marks inside cells; inside quoted ones they are double."""
+    if (content == 0).any():
+        raise TableError(
+            "The file is not plain text: it has a zero byte. If it is UTF-16 text, name its "
+            "encoding with 'source.encoding'."
+        )
+    if not len(quotes):
+        return
+    first, last = quotes[::2], quotes[1::2]
+    around = np.pad(content, 1, constant_values=FEED)
+    joined = last[:-1] + 1 == first[1:]
+    marks = (delimiter, FEED, RETURN)
+    begins, ends = np.isin(around[first], marks), np.isin(around[last + 2], marks)
+    begins[1:] |= joined
+    ends[:-1] |= joined
+    if not (begins.all() and ends.all()):
+        raise TableError(
+            "The file is not well-formed text: a quotation mark is inside a cell. Put the "
+            "whole cell in quotation marks, and double the marks inside."
+        )
 
 
 def _cut_again(
@@ -503,86 +544,6 @@ def _cut_again(
         text = b"".join(parts)
         yield text[:size], rows
         rest = text[size:]
-
-
-def _find_ends(text: bytes) -> tuple[int, int]:
-    """Find where the first and the last whole row end; 0 if there is none."""
-    if b'"' not in text:
-        return text.find(b"\n") + 1, text.rfind(b"\n") + 1
-    content = np.frombuffer(text, np.uint8)
-    quotes, feeds = (np.flatnonzero(content == mark) for mark in (QUOTE, FEED))
-    outside = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
-    return (int(outside[0]) + 1, int(outside[-1]) + 1) if len(outside) else (0, 0)
-
-
-class _Checker:
-    """The line ends and quotation marks of a file, block by block."""
-
-    def __init__(self, delimiter: int) -> None:
-        self.delimiter = delimiter
-        self.pairs: bool | None = None  # whether lines end as on Windows
-        self.rows = -1  # the header is none
-
-    def check(self, block: bytes) -> tuple[bytes, int]:
-        """Refuse what pyarrow would misread; return the block and its number of rows."""
-        if b"\0" in block:
-            raise TableError(
-                "The file is not plain text: it has a zero byte. If it is UTF-16 text, name its "
-                "encoding with 'source.encoding'."
-            )
-        if b'"' in block:
-            lines = self._check_quoted(block)
-        else:
-            lines, returns = block.count(b"\n"), block.count(b"\r")
-            self._check_ends(lines, returns, block.count(b"\r\n") if returns else 0)
-            if block[:1] in b"\r\n" or b"\n\n" in block or b"\n\r\n" in block:
-                empty = next(EMPTY_LINE.finditer(block))
-                self._refuse_empty(block.count(b"\n", 0, empty.start()))
-        self.rows += lines
-        return block, lines
-
-    def _check_ends(self, feeds: int, returns: int, pairs: int) -> None:
-        """Refuse line ends of several kinds."""
-        mixed = returns and not feeds == pairs == returns
-        if mixed or (feeds and self.pairs is not None and self.pairs != bool(pairs)):
-            raise _mixed_ends()
-        self.pairs = bool(pairs) if feeds else self.pairs
-
-    def _check_quoted(self, block: bytes) -> int:
-        """Refuse quotation marks inside cells; line ends between quotation marks do not count."""
-        content = np.frombuffer(block, np.uint8)
-        quotes, feeds, returns = (np.flatnonzero(content == mark) for mark in (QUOTE, FEED, RETURN))
-        if len(quotes) % 2:
-            raise TableError(
-                "The file is not well-formed text: a quotation mark has no partner. Correct it "
-                "first."
-            )
-        first, last = quotes[::2], quotes[1::2]
-        around = np.concatenate([[FEED], content, [FEED]])
-        joined = last[:-1] + 1 == first[1:]
-        marks = (self.delimiter, FEED, RETURN)
-        begins, ends = np.isin(around[first], marks), np.isin(around[last + 2], marks)
-        begins[1:] |= joined
-        ends[:-1] |= joined
-        if not (begins.all() and ends.all()):
-            raise TableError(
-                "The file is not well-formed text: a quotation mark is inside a cell. Put the "
-                "whole cell in quotation marks, and double the marks inside."
-            )
-        feeds = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
-        returns = returns[np.searchsorted(quotes, returns) % 2 == 0]
-        pairs = len(np.intersect1d(returns + 1, feeds, assume_unique=True))
-        self._check_ends(len(feeds), len(returns), pairs)
-        empty = np.diff(feeds, prepend=-1) == 1 + bool(self.pairs)
-        if empty.any():
-            self._refuse_empty(int(empty.argmax()))
-        return len(feeds)
-
-    def _refuse_empty(self, line: int) -> None:
-        raise TableError(
-            f"Row {max(self.rows, 0) + line + 1} is an empty line. Remove it, or leave it out with "
-            "'source.skipfooter' if only notes follow."
-        )
 
 
 def _mixed_ends() -> TableError:
