@@ -207,7 +207,7 @@ def test_a_repeated_row_is_named(tmp_path, monkeypatch, way, most_held, row):
 @pytest.mark.parametrize("most_held", [1 << 24, 1000])
 @pytest.mark.parametrize("share", [2, ROWS // 3, ROWS])
 def test_some_of_many_repeated_rows_is_named(monkeypatch, most_held, share):
-    """Where as many rows as `share` repeat others, the row that is named is one of them."""
+    """Where as many rows as `share` repeat others, or parts are searched, any may be named."""
     monkeypatch.setattr(duplicates, "MOST_HELD", most_held)
     generator = np.random.default_rng(share)
     codes = np.arange(ROWS)
@@ -217,7 +217,7 @@ def test_some_of_many_repeated_rows_is_named(monkeypatch, most_held, share):
     with pytest.raises(tv.TableError, match="repeats") as refused:
         duplicates.require_distinct(read_table(pa.table({"code": codes})), ["code"])
     named = int(str(refused.value).split()[1]) - 1
-    assert named == repeats[0] if share == 2 else named in repeats
+    assert named == repeats[0] if share == 2 and most_held > ROWS else named in repeats
 
 
 def test_equal_hashes_of_different_labels_are_no_repetition(monkeypatch):

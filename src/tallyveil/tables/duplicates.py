@@ -25,7 +25,7 @@ MOST_HELD = 1 << 26
 """Hashes that are sorted at once: 512 MiB."""
 
 MOST_SUSPECTS = 1000
-"""Hashes whose rows are compared; chance gives hardly any."""
+"""Repeated hashes whose rows are compared; chance gives hardly any."""
 
 WORD = 8
 LONG = 16 * WORD
@@ -41,7 +41,8 @@ MASKS = np.array([(1 << 8 * size) - 1 for size in range(WORD)] + [2**64 - 1], dt
 def require_distinct(table: Table, names: Sequence[str]) -> None:
     """Raise a `TableError` that names the first row with the same public labels as an earlier one.
 
-    Where very many rows repeat others it may be another of them.
+    In a table of more than `MOST_HELD` rows, and where very many rows repeat others, it may be
+    another of them.
     """
     suspects = _find_suspects(table, names) if names else ()
     if not len(suspects):
@@ -84,39 +85,12 @@ def _find_suspects(table: Table, names: Sequence[str]) -> Hashes:
             size += len(piece)
         if rising:
             break
-        again = _list_repeated(hashes[:size])
-        del hashes
-        if len(again):
-            return _choose_suspects(table, names, again)
-    return np.zeros(0, np.uint64)
-
-
-def _list_repeated(hashes: Hashes) -> Hashes:
-    """Sort hashes in place, and return the repeated ones, each once."""
-    hashes.sort()
-    same = hashes[1:] == hashes[:-1]
-    is_first = same.copy()
-    is_first[1:] &= ~same[:-1]
-    repeated: Hashes = hashes[1:][is_first]
-    return repeated
-
-
-def _choose_suspects(table: Table, names: Sequence[str], again: Hashes) -> Hashes:
-    """Choose, of many repeated hashes, the first that occur a second time."""
-    if len(again) <= MOST_SUSPECTS:
-        return again
-    seen = np.zeros(len(again), dtype=bool)
-    for batch in table.batches(names):
-        hashes = _hash_rows(batch, names)
-        places = np.minimum(np.searchsorted(again, hashes), len(again) - 1)
-        places = places[again[places] == hashes]
-        places, times = np.unique(places, return_counts=True)
-        repeated = places[seen[places] | (times > 1)]
+        hashes = hashes[:size]
+        hashes.sort()
+        repeated = np.flatnonzero(hashes[1:] == hashes[:-1])[:MOST_SUSPECTS]
         if len(repeated):
-            again = again[repeated]
-            break
-        seen[places] = True
-    return again[:MOST_SUSPECTS]
+            return hashes[repeated]
+    return np.zeros(0, np.uint64)
 
 
 def _keep_rising(batch: Table, rising: dict[str, float]) -> None:

@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,6 @@ MOST_PARTS = 100_000
 
 WRITER = re.compile(r"parquet-cpp-arrow version [0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
 MARK, TAIL = b"PAR1", 8
-WINDOW = 1 << 12
 
 
 def read_published(path: Path, delimiter: str | None = None, encoding: str = "utf-8") -> Table:
@@ -114,7 +114,8 @@ def _check_parquet(path: Path, rows: int, counts: Sequence[str]) -> None:
     identity = FileIdentity.of(path)
     try:
         with (
-            _FileBytes(path) as content,
+            path.open("rb") as opened,
+            mmap(opened.fileno(), 0, access=ACCESS_READ) as content,
             pq.ParquetFile(path, thrift_container_size_limit=MOST_PARTS, pre_buffer=False) as file,
         ):
             _check_footer(file, content)
@@ -132,14 +133,14 @@ def _require(holds: bool, problem: str = ONE_FORM) -> None:
         raise TableError(problem)
 
 
-def _check_footer(file: Any, content: _FileBytes) -> None:
+def _check_footer(file: Any, content: mmap) -> None:
     """Refuse a footer with anything that pyarrow would not write again."""
     meta = file.metadata
     again = io.BytesIO()
     meta.write_metadata_file(again)
     written = again.getvalue()[len(MARK) :]
-    _require(content.read(len(content) - len(written), len(written)) == written, MORE)
-    _require(content.read(0, len(MARK)) == MARK)
+    _require(content[-len(written) :] == written, MORE)
+    _require(content[: len(MARK)] == MARK)
     _require(not meta.metadata, MORE)
     _require(WRITER.fullmatch(meta.created_by or "") is not None, MORE)
 
@@ -164,7 +165,7 @@ def _check_schema(file: Any, rows: int, counts: Sequence[str]) -> None:
     _require(groups == full and meta.num_rows == rows, f"The table has other than {rows:,} rows.")
 
 
-def _check_pages(file: Any, content: _FileBytes, counts: Sequence[str]) -> None:
+def _check_pages(file: Any, content: mmap, counts: Sequence[str]) -> None:
     """Refuse bytes between pages, and pages that unpack to other than their values take."""
     meta, end = file.metadata, len(MARK)
     for group in range(meta.num_row_groups):
@@ -202,7 +203,7 @@ def _write_again(file: Any, group: int) -> list[list[int]]:
     ]
 
 
-def _measure_pages(content: Sequence[int], start: int, length: int) -> Iterator[int]:
+def _measure_pages(content: bytes | mmap, start: int, length: int) -> Iterator[int]:
     """Yield what every page of a column unpacks to; its header has one form.
 
     In Thrift's compact protocol: the type, two sizes, and of its values how many there are, how
@@ -224,14 +225,14 @@ def _measure_pages(content: Sequence[int], start: int, length: int) -> Iterator[
         place += packed
 
 
-def _skip(content: Sequence[int], start: int, expected: bytes) -> int:
+def _skip(content: bytes | mmap, start: int, expected: bytes) -> int:
     """Refuse other bytes than the expected ones; return where they end."""
-    for place, byte in enumerate(expected, start):
-        _require(place < len(content) and content[place] == byte, MORE)
-    return start + len(expected)
+    end = start + len(expected)
+    _require(content[start:end] == expected, MORE)
+    return end
 
 
-def _read_number(content: Sequence[int], place: int) -> tuple[int, int]:
+def _read_number(content: bytes | mmap, place: int) -> tuple[int, int]:
     """Read a number in pieces of seven bits, the lowest of all its sign."""
     value = shift = 0
     while shift < 64:
@@ -241,31 +242,3 @@ def _read_number(content: Sequence[int], place: int) -> tuple[int, int]:
         if content[place - 1] < 128:
             break
     return place, (value >> 1) ^ -(value & 1)
-
-
-class _FileBytes(Sequence[int]):
-    """The bytes of a file, read in windows as they are needed."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = path.open("rb")
-        self.size = path.stat().st_size
-        self.start, self.window = 0, b""
-
-    def __enter__(self) -> _FileBytes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, place: Any) -> Any:
-        if not 0 <= place - self.start < len(self.window):
-            self.start, self.window = place, self.read(place, WINDOW)
-        return self.window[place - self.start]
-
-    def read(self, start: int, size: int) -> bytes:
-        """Read some bytes."""
-        self.file.seek(max(start, 0))
-        return self.file.read(size)

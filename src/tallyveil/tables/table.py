@@ -1,7 +1,7 @@
 """The one table: columns of plain Arrow types, read in batches as often as needed.
 
 A table knows where its rows are (`Rows`): in memory, in a file, or as the rows of another table
-with new counts. One place, `scrub`, removes what could reveal rows or columns that are not
+with new counts. One place, `_take`, removes what could reveal rows or columns that are not
 published: metadata, slices, values beneath nulls, dictionaries.
 """
 
@@ -180,7 +180,7 @@ class Published(_Derived):
         return pa.schema(pa.field(n, count) if n in self.counts else old.field(n) for n in names)
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read labels and counts, and nothing else of their memory."""
+        """Read labels and counts; `_take` and the writers leave all else of their memory out."""
         import pyarrow as pa
 
         schema = pa.schema([self.schema.field(name) for name in names])
@@ -189,9 +189,7 @@ class Published(_Derived):
         for size, batch in self._scan_labels(labels):
             part = slice(start, start + size)
             columns = [
-                make_counts(self.counts[name][part])
-                if name in self.counts
-                else scrub(batch.column(name))
+                make_counts(self.counts[name][part]) if name in self.counts else batch.column(name)
                 for name in names
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -726,25 +724,18 @@ def make_plain(batch: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def scrub(column: Any) -> Any:
-    """Copy a column into new buffers: no offset, nothing beneath nulls or beyond rows."""
-    import pyarrow as pa
-
-    copy = column.take(make_counts(np.arange(len(column))))  # copies rows, and zeros for nulls
-    if copy.null_count:
-        return copy
-    return pa.Array.from_buffers(copy.type, len(copy), [None, *copy.buffers()[1:]])
-
-
 def _take(rows: Rows, order: Order) -> Any:
-    """Read rows into memory, in `order`, each column scrubbed and in one piece."""
+    """Copy rows into memory, in `order`: no offset, nothing beneath nulls or beyond rows."""
     import pyarrow as pa
 
-    schema = rows.schema
-    columns = []
+    schema, columns = rows.schema, []
     for column in pa.Table.from_batches(rows.scan(schema.names), schema).columns:
         joined = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-        columns.append(scrub(joined if order is None else joined.take(make_counts(order))))
+        places = make_counts(np.arange(len(joined)) if order is None else order)
+        copy = joined.take(places)  # zeros for nulls
+        if not copy.null_count:
+            copy = pa.Array.from_buffers(copy.type, len(copy), [None, *copy.buffers()[1:]])
+        columns.append(copy)
     return pa.table(columns, schema=schema)
 
 
