@@ -77,7 +77,7 @@ TABLES = {
     "CR only": (GOOD.replace("\n", "\r"), None),
     "NUL byte": (GOOD.replace("c3,", "c\0,"), "it has a zero byte"),
     "unclosed quote": (f'{GOOD}"c30,1\n', "not well-formed text"),
-    "two columns of one name": (GOOD.replace("county", "cases"), "more than once"),
+    "two columns of one name": (GOOD.replace("county", "cases"), "Two columns are called"),
     "blank header name": (GOOD.replace("county", ""), None),
     "sorted by count": (SORTED, "note: The rows stand in the order"),
     "a Total row": (f"{GOOD}Total,{SECRET}\n", "a row labelled 'Total'"),

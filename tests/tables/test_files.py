@@ -116,7 +116,7 @@ SHEETS = {
     "title": ([["Cases by county"], [], *GOOD], {}, "skiprows=2"),
     "footnotes": ([*GOOD, [], ["Source: x"]], {}, "skipfooter=2"),
     "no name": (GOOD, {"C5": 7}, "Column C of the sheet has no name"),
-    "repeated": ([["cases", "cases"], *GOOD[1:]], {}, "more than once"),
+    "repeated": ([["cases", "cases"], *GOOD[1:]], {}, "Two columns are called"),
     "header only": (GOOD[:1], {}, "no rows"),
     "empty": ([], {}, "empty"),
 }

@@ -108,7 +108,7 @@ def test_malformed_text_is_refused_and_quotes_no_cell(tmp_path, line):
 
 HEADERS = {
     "   ": "empty",
-    "a,a": "more than once",
+    "a,a": "Two columns are called",
     '"a"x,n': "is inside a cell",
     "a;n": "cells where the header has 1",
 }

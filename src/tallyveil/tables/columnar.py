@@ -59,9 +59,9 @@ class _FileRows:
                 yield make_plain(batch)
         except (pa.ArrowException, OSError):
             self.identity.require_same()
-            raise _damaged(self.kind) from None
+            raise describe_damage(self.kind) from None
         if rows != self.count:
-            raise _damaged(self.kind)
+            raise describe_damage(self.kind)
         self.identity.require_same()
 
     def require_same(self) -> None:
@@ -89,7 +89,7 @@ class ParquetRows(_FileRows):
                     _require_likely_rows(rows, path)
                     _require_short_text(path, file.schema_arrow)
         except (pa.ArrowException, OSError):
-            raise _damaged(cls.kind) from None
+            raise describe_damage(cls.kind) from None
         identity.require_same()
         return cls(identity, schema, rows)
 
@@ -118,11 +118,11 @@ class FeatherRows(_FileRows):
             with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
                 rows, size = _measure_feather(content)
         except (pa.ArrowException, OSError, ValueError):
-            raise _damaged(cls.kind) from None
+            raise describe_damage(cls.kind) from None
         if keeper is None:
             _require_likely_rows(rows, path)
             if size > UNPACKED_LEAST + UNPACKED_EACH * path.stat().st_size:
-                raise _unlikely("write it as Parquet: that is read in batches")
+                raise describe_unlikely("write it as Parquet: that is read in batches")
         identity.require_same()
         return cls(identity, schema, rows, keeper)
 
@@ -151,7 +151,7 @@ def _require_likely_rows(rows: int, path: Path) -> None:
     """Refuse a file with far more rows than it seems to hold: a row takes some bytes of memory."""
     size = path.stat().st_size
     if rows > (MOST_ROWS if size <= SMALL else ROWS_EACH * size):
-        raise _unlikely("write it as Parquet without compression and dictionaries")
+        raise describe_unlikely("write it as Parquet without compression and dictionaries")
 
 
 def _require_short_text(path: Path, schema: Any) -> None:
@@ -189,14 +189,16 @@ def _require_short_batch(batch: Any) -> None:
             views = memoryview(column.buffers()[1]).cast("i")[4 * column.offset :: 4]
             size += sum(views[: len(column)])
     if size > UNPACKED_LEAST:
-        raise _unlikely("shorten its texts")
+        raise describe_unlikely("shorten its texts")
 
 
-def _unlikely(hint: str) -> TableError:
+def describe_unlikely(hint: str) -> TableError:
+    """Describe the error of a file that unpacks to more than its size makes likely."""
     return TableError(f"{UNLIKELY} If that is right, {hint}.")
 
 
-def _damaged(kind: str) -> TableError:
+def describe_damage(kind: str) -> TableError:
+    """Describe the error of a file that is not what its kind says."""
     return TableError(f"The file cannot be read as {kind}: it is damaged or cut short.")
 
 

@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -162,41 +162,36 @@ def read_answer(reader: Any) -> Table:
 
     Types of the database are stored as plain ones: PostgreSQL's numeric is text.
     """
-    keeper, place = _Keeper(), Path(tempfile.gettempdir())
+    import pyarrow as pa
+
+    keeper = _Keeper()
     with reader:  # one that stays open keeps DuckDB from opening the file again
         schema = plain_schema(reader.schema)
-        try:
-            path = make_private(place, keeper) / "answer.arrow"
+        with _needing_room():
+            path = make_private(Path(tempfile.gettempdir()), keeper) / "answer.arrow"
             handle = open_new(path)
-        except OSError:
-            raise _no_room(place) from None
         with os.fdopen(handle, "wb") as file:
-            _write_answer(file, schema, iter(reader), place)
+            writer = pa.ipc.new_file(file, schema)
+            for batch in reader:  # what the database says of an error is for the caller
+                table = pa.Table.from_batches([make_plain(batch)])
+                with _needing_room():
+                    writer.write_table(table, BATCH_ROWS)
+            with _needing_room():
+                writer.close()
+                file.flush()
     return Table(FeatherRows.open(path, keeper), "database")
 
 
-def _write_answer(file: Any, schema: Any, batches: Iterator[Any], place: Path) -> None:
-    import pyarrow as pa
-
-    writer = pa.ipc.new_file(file, schema)
-    for batch in batches:  # what the database says of an error is for the caller
-        table = pa.Table.from_batches([make_plain(batch)])
-        try:
-            writer.write_table(table, BATCH_ROWS)
-        except OSError:
-            raise _no_room(place) from None
+@contextmanager
+def _needing_room() -> Iterator[None]:
+    """Refuse an answer that the disk does not take."""
     try:
-        writer.close()
-        file.flush()
+        yield
     except OSError:
-        raise _no_room(place) from None
-
-
-def _no_room(place: Path) -> TableError:
-    return TableError(
-        f"The rows that were read need room in {str(place)!r}, which has none or cannot be "
-        "written: set TMPDIR to a folder on a larger disk."
-    )
+        raise TableError(
+            f"The rows that were read need room in {tempfile.gettempdir()!r}, which has none or "
+            "cannot be written: set TMPDIR to a folder on a larger disk."
+        ) from None
 
 
 def _refuse_query(message: str) -> NoReturn:

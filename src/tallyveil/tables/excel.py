@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,8 @@ from typing import Any
 from xml.parsers import expat
 
 from tallyveil.errors import MissingExtraError, TableError
+from tallyveil.tables.columnar import describe_damage
+from tallyveil.tables.labels import require_own_names
 from tallyveil.tables.source import Source
 from tallyveil.tables.table import Held, Table
 from tallyveil.untrusted import read_file
@@ -113,9 +114,7 @@ def _build(rows: list[list[Any]], scan: _Scan, options: Source) -> Table:
                 "if the header is further down, set 'source.skiprows'."
             )
         names.append(names_read[k])
-    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
-    if repeated is not None:
-        raise TableError(f"The header names the column {repeated!r} more than once.")
+    require_own_names(names)
     name_of = {k + 1: name for k, name in zip(columns, names, strict=True)}
     row_of = {number: row for row, (number, _) in enumerate(body, start=1)}
     unreadable: dict[str, str] = {}
@@ -166,9 +165,7 @@ def _guard() -> Iterator[None]:
     except (TableError, MissingExtraError, MemoryError):
         raise
     except Exception:  # the reader of a workbook raises anything, and may quote a cell
-        raise TableError(
-            "The file cannot be read as an Excel workbook: it is damaged or cut short."
-        ) from None
+        raise describe_damage("an Excel workbook") from None
 
 
 def _has_too_much(parts: zipfile.ZipFile, most: int) -> bool:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from tallyveil.errors import MissingExtraError, TableError
+from tallyveil.tables.columnar import describe_damage, describe_unlikely
 from tallyveil.tables.frames import convert_columns
 from tallyveil.tables.table import ArrowNative, Table
-from tallyveil.untrusted import UNLIKELY, read_file
+from tallyveil.untrusted import read_file
 
 READERS = {
     ".dta": "read_dta",
@@ -54,9 +55,7 @@ def read_statistics(path: Path, ending: str) -> Table:
         columns, _ = _call(library, path, ending, output_format="dict", row_limit=room + 1)
         rows = len(next(iter(columns.values())))
     if rows > room:
-        raise TableError(
-            f"{UNLIKELY} If that is right, save it without compression, or as CSV, first."
-        )
+        raise describe_unlikely("save it without compression, or as CSV, first")
     kind = "sav" if ending == ".zsav" else ending.removeprefix(".")
     series = [np.asarray(column, dtype=object) for column in columns.values()]
     table = convert_columns(list(columns), series, kind, ArrowNative())
@@ -84,6 +83,4 @@ def _call(library: Any, path: Path, ending: str, **options: Any) -> Any:
     try:
         return getattr(library, READERS[ending])(path, **options)
     except (library.ReadstatError, library.PyreadstatError, UnicodeDecodeError, OSError):
-        raise TableError(
-            f"The file cannot be read as {ending.removeprefix('.')}: it is damaged or cut short."
-        ) from None
+        raise describe_damage(ending.removeprefix(".")) from None

@@ -14,7 +14,6 @@ import gzip
 import io
 import re
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
+from tallyveil.tables.labels import require_own_names
 from tallyveil.tables.source import Source
 from tallyveil.tables.table import FileIdentity
 from tallyveil.untrusted import SMALL, UNLIKELY, open_file
@@ -277,9 +277,7 @@ class TextRows:
             raise TableError(
                 f"The header names more than {MOST_COLUMNS:,} columns. Leave out unneeded columns."
             )
-        repeated = next((name for name, times in Counter(cells).items() if times > 1), None)
-        if repeated is not None:
-            raise TableError(f"The header names the column {repeated!r} more than once.")
+        require_own_names(cells)
         return tuple(cells)
 
     def _parse_blocks(
