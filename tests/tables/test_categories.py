@@ -44,13 +44,6 @@ def counted(by, categories, *where):
     return count_rows(read_table(PEOPLE), by, labels, parse_conditions(where)).tolist()
 
 
-def test_counting():
-    assert counted(["region"], ["s", "n", "w"]) == [1, 3, 0]
-    both = {"region": ["n", "s"], "sex": ["f", "m"]}
-    assert counted(["region", "sex"], both) == [2, 1, 0, 1]
-    assert counted(["sex", "region"], [("f", "n"), ("m", "n"), ("m", "s")]) == [2, 1, 1]
-
-
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [
@@ -63,6 +56,7 @@ def test_counting():
         (["sex = 'f'"], [2, 0]),
         (["sex == f", "age > 60"], [1, 0]),
         (["sex == f and age > 60"], [1, 0]),
+        (["age > 60 and sex != 'x and > y'"], [2, 0]),
         (["seen >= 2026-02-01"], [1, 1]),
         (["seen != 2026-02-01"], [3, 0]),
     ],
@@ -117,21 +111,14 @@ def test_an_aggregated_table_follows_the_public_list():
 
 
 def test_microdata_end_to_end():
-    rel = privatize(PEOPLE, by="region", categories=["s", "n", "w"], upper=9, epsilon=60)
+    options = {"upper": 9, "epsilon": 60}
+    rel = privatize(PEOPLE, by="region", categories=["s", "n", "w"], **options)
     assert rel.table.to_dict("list") == {"region": ["s", "n", "w"], "count": [1, 3, 0]}
     assert rel.receipt.table.counted_by == ("region",)
     assert rel.receipt.unit.name == "one person, with at most one row in the confidential table"
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=30))
-def test_one_person_more_or_less_moves_one_cell_by_one(people):
-    by, labels = ["x"], public_categories("a,b,c,d", ["x"])
-    whole = count_rows(read_table(pd.DataFrame({"x": people})), by, labels, ())
-    if len(people) > 1:
-        less = count_rows(read_table(pd.DataFrame({"x": people[1:]})), by, labels, ())
-        assert np.abs(whole - less).sum() == 1
-    assert whole.sum() == len(people)
+    listed = [("f", "n"), ("m", "n"), ("m", "s")]
+    rel = privatize(PEOPLE, by=["sex", "region"], categories=listed, **options)
+    assert rel.table["count"].tolist() == [2, 1, 1]
 
 
 def test_rows_of_several_batches_are_counted_and_numbered():
@@ -144,15 +131,6 @@ def test_rows_of_several_batches_are_counted_and_numbered():
         count_rows(late, ["x"], [("a",)], ())
     assert "secret" not in str(caught.value)
     assert count_rows(late, ["x"], [("a",)], parse_conditions(["x != secret"])) == [rows - 1]
-
-
-def test_many_columns_together_tell_rows_apart():
-    rng = np.random.default_rng(7)
-    frame = pd.DataFrame({f"c{at}": rng.integers(0, 900, 1000) for at in range(12)})
-    require_distinct(read_table(frame), list(frame))
-    again = pd.concat([frame, frame.iloc[[17]]], ignore_index=True)
-    with pytest.raises(TableError, match=r"Row 1001 repeats .* \(c0, c1, c2, c3, ...\)"):
-        require_distinct(read_table(again), list(frame))
 
 
 LIBRARIES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
@@ -215,11 +193,15 @@ def test_codes_give_what_rows_give(rows, random):
         counted = count_rows(table, "xy", listed, ())
         assert counted.tolist() == [normal.count(label) for label in listed]
         repeat = next((at for at, row in enumerate(rows) if row in rows[:at]), None)
+        twelve = pd.DataFrame({f"c{at}": columns[at % 2] for at in range(12)})
         if repeat is None:
             require_distinct(table, "xy")
+            require_distinct(read_table(twelve), list(twelve))
         else:
             with pytest.raises(TableError, match=f"Row {repeat + 1} repeats"):
                 require_distinct(table, "xy")
+            with pytest.raises(TableError, match=r"\(c0, c1, c2, c3, ...\)"):
+                require_distinct(read_table(twelve), list(twelve))
         if len(listed) == len(rows):
             found = place_categories(table, "xy", listed[::-1])
             assert found.tolist() == [listed[::-1].index(row) for row in normal]
@@ -250,11 +232,6 @@ def test_codes_give_what_rows_give(rows, random):
 def test_a_condition_that_is_not_understood_is_refused(text):
     with pytest.raises(tv.ArgumentError, match="'where' must be"):
         parse_conditions([text])
-
-
-def test_conditions_are_joined_by_and_and_quotes_hold_anything():
-    joined = parse_conditions(["age >= 18 and sex == m and town = 'x and > y'"])
-    assert [str(c) for c in joined] == ["age >= 18", "sex == m", "town == x and > y"]
 
 
 @pytest.mark.parametrize("text", ["age == x", "age > x", "sex > 3", "sex <= 3"])
@@ -290,21 +267,21 @@ def test_one_code_in_every_spelling_is_one_category(name, listed):
 
 @pytest.mark.parametrize("flags", [[True, False, False], ["true", "FALSE", "False"]])
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("listed", [[False, True], ["False", "True"], "False,True"])
-def test_true_and_false_keep_their_labels(flags, library, listed):
+def test_true_and_false_keep_their_labels(flags, library):
     table = LIBRARIES[library]({"ill": flags})
-    rel = privatize(table, by="ill", categories=listed, upper=9, epsilon=60)
-    assert [str(value) for value in rel.table["ill"].to_numpy()] == ["False", "True"]
-    assert rel.published["count"].counts.tolist() == [2, 1]
+    for listed in ([False, True], ["False", "True"], "False,True"):
+        rel = privatize(table, by="ill", categories=listed, upper=9, epsilon=60)
+        assert [str(value) for value in rel.table["ill"].to_numpy()] == ["False", "True"]
+        assert rel.published["count"].counts.tolist() == [2, 1]
 
 
 def test_codes_with_zeros_and_ones_stay_apart():
-    with pytest.raises(ArgumentError, match="name every category once"):
-        public_categories(["1", "1.0"], ["x"])
     people = pd.DataFrame({"x": ["007", "7", "True", "1"]})
     listed = ["7", "007", "1", "true"]
     rel = privatize(people, by="x", categories=listed, upper=9, epsilon=60)
     assert rel.table["count"].tolist() == [1, 1, 1, 1]
+    with pytest.raises(ArgumentError, match="name every category once"):
+        privatize(people, by="x", categories=["1", "1.0"], upper=9, epsilon=60)
 
 
 def test_rows_are_not_counted_into_a_column_that_is_there():

@@ -110,15 +110,6 @@ def test_batches_are_the_rows_in_order(build):
             assert (batch.names, batch.index_names) == (table.names, table.index_names)
 
 
-def test_what_the_first_batch_holds_is_not_taken_for_the_whole_column(tmp_path):
-    lines = [f"a{i},{i % 50},{i % 5}" for i in range(ROWS)]
-    path, _ = write("plain", tmp_path, [*lines, "b,x,1"], "area,code,cases")
-    opened = read_table(path)
-    next(iter(opened.batches())).type_of("code")
-    assert opened.type_of("code") == "string"
-    assert privatize(path, **OPTIONS, format="parquet").table["code"][-1].as_py() == "x"
-
-
 def _double(path):
     path.write_bytes(path.read_bytes() * 2)
 

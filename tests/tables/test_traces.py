@@ -22,16 +22,6 @@ SMALL = {"upper": 9, "epsilon": 60}
 OPTIONS = {"count": "cases", "keep": "all", "upper": 60, "epsilon": "0.01"}
 
 
-def test_an_index_leaves_only_if_it_is_a_label():
-    frame = pd.DataFrame({"area": AREAS, "cases": COUNTS})
-    rel = privatize(frame, **OPTIONS)
-    assert list(rel.table.columns) == ["area", "cases"]
-    assert rel.table.index.tolist() == list(range(6))
-    assert rel.receipt.table.published_unchanged == ("area",)
-    named = privatize(frame.set_index("area"), **OPTIONS)
-    assert (named.table.index.name, named.table.index.tolist()) == ("area", AREAS)
-
-
 @pytest.mark.parametrize("ordered", [False, True])
 def test_arrow_dictionaries_and_metadata_are_made_again(tmp_path, ordered):
     frame = pd.DataFrame({"area": AREAS, "cases": COUNTS, "secret": COUNTS})
@@ -57,13 +47,10 @@ def test_arrow_dictionaries_and_metadata_are_made_again(tmp_path, ordered):
         ]
 
 
-def test_requests_that_would_leak_or_lose_rows_are_refused():
+def test_categories_of_a_confidential_column_are_refused():
     table = pd.DataFrame({"area": ["a", "a"], "cases": [1, 2]})
     with pytest.raises(tv.TallyveilError, match="name public"):
         privatize(table, "cases", by="cases", upper=60, epsilon=1)
-    options = {"by": "area", "categories": ["a", "b"], "allow_duplicates": True}
-    with pytest.raises(tv.TallyveilError, match="repeats the category"):
-        privatize(table, "cases", upper=60, epsilon=1, **options)
 
 
 @pytest.mark.parametrize(
