@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -226,7 +227,7 @@ def convert_text(values: Sequence[str], column: str) -> Integers:
         head, _, tail = cell.partition(".")
         if not (head.isascii() and head.isdigit() and not tail.strip("0")):
             raise RowError(column, row + 1, _describe_text(cell))
-        counts[row] = _read_digits(head)
+        counts[row] = int(min(Decimal(head), Decimal(LARGEST)))  # unlike int, of any length
     return counts
 
 
@@ -260,12 +261,6 @@ def _describe_text(cell: str) -> str:
     if number < 0:
         return "a negative number"
     return "a fraction" if number != int(number) else "a number that is not in plain digits"
-
-
-def _read_digits(digits: str) -> int:
-    """Read a number of any length, cut to `LARGEST`."""
-    significant = digits.lstrip("0")
-    return LARGEST if len(significant) > 19 else min(int(significant or "0"), LARGEST)
 
 
 def _require_none(broken: Mask, column: str, what: str) -> None:

@@ -262,8 +262,9 @@ class ArrowNative(Native):
         columns, fields = [], []
         for name in table.written_names:
             column, kind = table.column(name).combine_chunks(), self.types.get(name)
-            if kind is None and table.is_text:
-                column = _read_numbers(column, table.type_of(name))
+            if kind is None and table.is_text and pa.types.is_string(column.type):
+                numbers = {"integer": pa.int64(), "number": pa.float64()}.get(table.type_of(name))
+                column = column if numbers is None else _read_texts(column, numbers)
             elif kind is not None and pa.types.is_null(kind):
                 column = pa.nulls(len(column))
             elif kind is not None and pa.types.is_dictionary(kind):
@@ -587,9 +588,7 @@ class Table:
 
     def require_publishable(self, names: Iterable[str]) -> None:
         """Raise a `TableError` for the first column that a release cannot hold unchanged."""
-        names = list(names)
-        self.require_readable(names)
-        _raise_first(map(self.mixed.get, names))
+        _raise_first(self._why_unreadable(name) or self.mixed.get(name) for name in names)
 
 
 FEW = 1000
@@ -610,16 +609,6 @@ def _find_kind(texts: Any) -> str:
     if not len(others):
         return "integer" if len(filled) else ""
     return "number" if pc.all(pc.match_substring_regex(others, NUMBER)).as_py() else "string"
-
-
-def _read_numbers(column: Any, kind: str) -> Any:
-    """Read text as whole or other numbers; an empty cell is no value."""
-    import pyarrow as pa
-
-    kinds = {"integer": pa.int64(), "number": pa.float64()}
-    if kind not in kinds or not pa.types.is_string(column.type):
-        return column
-    return _read_texts(column, kinds[kind])
 
 
 def _read_texts(column: Any, kind: Any) -> Any:

@@ -567,19 +567,24 @@ def open_text(
     encoding = find_encoding(start, options.encoding)
     if not start.strip():
         raise TableError("The table is empty: the file holds no header and no rows.")
-    if has_title(start, options, encoding, delimiter):
-        hint = ask_about_lines(start, options, encoding, delimiter)
-        if hint:
-            raise TableError(hint.strip())
+    lines = _split_lines(start.decode(encoding, errors="replace").removeprefix("\ufeff"))
+    lines = lines[options.skiprows :]
+
+    def ask() -> str:
+        titles = _find_titles(lines[:LOOKED_AT], options, delimiter)
+        return titles or (_find_footnotes(lines, delimiter) if len(start) < START else "")
+
+    if _has_title(lines, options, delimiter) and (hint := ask()):
+        raise TableError(hint.strip())
     try:
         return TextRows(content, options, delimiter, encoding).survey()
     except UnpackedError:
         raise
     except TableError as problem:
-        hint = ask_about_lines(start, options, encoding, delimiter)
+        hint = ask()
         if not hint and not packing:
-            lines = _split_lines(content.read_end().decode(encoding, errors="replace"))
-            hint = _find_footnotes(lines, delimiter)
+            end = content.read_end().decode(encoding, errors="replace")
+            hint = _find_footnotes(_split_lines(end), delimiter)
         raise TableError(f"{problem}{hint}") from None
 
 
@@ -637,33 +642,20 @@ def _split_lines(text: str) -> list[str]:
     return lines
 
 
-def has_title(raw: bytes, options: Source, encoding: str, delimiter: str) -> bool:
+def _has_title(lines: Sequence[str], options: Source, delimiter: str) -> bool:
     """Return whether the first line fills its first cell only, as titles in spreadsheets do."""
-    text = raw.decode(encoding, errors="replace").removeprefix("\ufeff")
-    for line in _split_lines(text)[options.skiprows :]:
+    for line in lines:
         if line.strip() and not (options.comment and line.lstrip().startswith(options.comment)):
             empty = line.rstrip("\r\n").rstrip(delimiter + " ")
             return line.startswith(empty + delimiter) and len(_fill(line, delimiter)) == 1
     return False
 
 
-def ask_about_lines(raw: bytes, options: Source, encoding: str, delimiter: str) -> str:
-    """Return a hint if a text seems to have titles or footnotes, else "".
-
-    A hint starts with a space. It names lines, never what they hold. Only the beginning of a long
-    text is read.
-    """
-    text = raw[:START].decode(encoding, errors="replace").removeprefix("\ufeff")
-    lines = _split_lines(text)[options.skiprows :]
-    while lines and not lines[-1].strip():
-        lines.pop()
-    return _find_titles(lines[:LOOKED_AT], options, delimiter) or (
-        _find_footnotes(lines, delimiter) if len(raw) < START else ""
-    )
-
-
 def _find_titles(lines: Sequence[str], options: Source, delimiter: str) -> str:
-    """Return a hint if lines before the first full line fill fewer cells, else ""."""
+    """Return a hint if lines before the first full line fill fewer cells, else "".
+
+    A hint starts with a space. It names lines, never what they hold.
+    """
     filled = [_fill(line, delimiter) for line in lines]
     widest = max(map(len, filled), default=0)
     header = next((row for row, cells in enumerate(filled) if len(cells) == widest), 0)
@@ -681,7 +673,8 @@ def _find_titles(lines: Sequence[str], options: Source, delimiter: str) -> str:
 
 def _find_footnotes(lines: Sequence[str], delimiter: str) -> str:
     """Return a hint if lines after the table fill one cell or none, else ""."""
-    widths = [len(_fill(line, delimiter)) for line in lines]
+    empty = next((row for row, line in enumerate(reversed(lines)) if line.strip()), 0)
+    widths = [len(_fill(line, delimiter)) for line in lines[: len(lines) - empty]]
     if not widths or widths[0] < 2:
         return ""
     notes = next((row for row, width in enumerate(reversed(widths)) if width > 1), 0)
