@@ -53,7 +53,7 @@ MARK = b"\xef\xbb\xbf"
 START = 1 << 16
 """Bytes at the beginning and at the end of a file that are looked at for titles and footnotes."""
 
-BLOCK = 4 << 20
+BLOCK = 1 << 20
 """Bytes that are split into rows at once."""
 
 HELD = 4 << 20
