@@ -97,7 +97,8 @@ def test_a_file_gives_the_bytes_of_a_table_in_memory(tmp_path, monkeypatch, way,
 
 def test_batches_are_the_rows_in_order(build):
     columns = {"area": list("abcdefg"), "sex": list("fm") * 3 + [""], "cases": list(range(7))}
-    table = read_table(build(columns))
+    source, options = build(columns)
+    table = read_table(source, Source(**options))
     for _ in range(2):
         for one, other in zip(table.batches(), table.batches(), strict=True):
             assert one.counts("cases").tolist() == other.counts("cases").tolist()
