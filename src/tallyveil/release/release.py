@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from tallyveil.release.ranges import WIDE
 from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import StageRecord
 from tallyveil.sampling.marks import mark_table
-from tallyveil.tables.published import reopen_released
+from tallyveil.tables.published import reopen
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import parse_json, read_file
 
@@ -159,7 +159,7 @@ def write_releases(
 
 def _reopen(release: Release, folder: Path) -> Table:
     """The table after it was written: the published file, where that is not in memory."""
-    return release.data.reopen(lambda: reopen_released(folder / release.receipt.table.file))
+    return release.data.reopen(partial(reopen, folder / release.receipt.table.file))
 
 
 def read_receipt(folder: str | Path) -> Receipt:

@@ -19,13 +19,14 @@ from tallyveil.errors import TableError
 from tallyveil.tables.columnar import ParquetRows
 from tallyveil.tables.read import PARQUET_ENDINGS, TEXT_ENDINGS, read_table
 from tallyveil.tables.source import Source
-from tallyveil.tables.table import FileIdentity, Table, plain_type
+from tallyveil.tables.table import FileIdentity, Rows, Table, plain_type
 from tallyveil.tables.text import (
     Room,
     TextRows,
     UnpackedError,
     count_packed,
     open_released,
+    reopen_released,
     split_packing,
 )
 from tallyveil.tables.write import choose_group_rows, open_parquet, render_csv, render_names
@@ -71,11 +72,11 @@ def require_likely_rows(path: Path) -> None:
             raise UnpackedError
 
 
-def reopen_released(path: Path) -> Any:
+def reopen(path: Path, names: Sequence[str], rows: int) -> Rows:
     """Open the rows of a data file that was just written."""
     if path.suffix == ".parquet":
         return ParquetRows.open(path, is_ours=True)
-    return open_released(path).survey()
+    return reopen_released(path, names, rows)
 
 
 def read_released(path: Path, *, rows: int, counts: Sequence[str]) -> Table:

@@ -538,11 +538,14 @@ class Table:
         self.write(buffer)
         return buffer.getvalue()
 
-    def reopen(self, rows: Callable[[], Rows]) -> Table:
-        """Return the table after it was written: a long one refers to the rows in its file."""
+    def reopen(self, open_rows: Callable[[Sequence[str], int], Rows]) -> Table:
+        """Return the table after it was written: a long one refers to the rows in its file.
+
+        The rows are opened by names and number.
+        """
         if isinstance(self.rows_in, Held):
             return self
-        written = rows()
+        written = open_rows(self.written_names, self.rows)
         same = self.is_text or written.schema.equals(self.rows_in.schema)
         return replace(self, rows_in=written if same else Typed(written, self.rows_in.schema))
 

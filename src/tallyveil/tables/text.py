@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -192,11 +192,12 @@ class TextRows:
     delimiter: str
     encoding: str
     names: tuple[str, ...] = ()
+    count: int = 0
     identity: FileIdentity | None = None
     held: Any = None
     """All rows of a short file."""
     cuts: tuple[tuple[int, int], ...] = ()
-    """Bytes and rows of the header and of every block, once all rows were checked."""
+    """Bytes and rows of the header and of every block, once they were found."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -204,11 +205,6 @@ class TextRows:
         import pyarrow as pa
 
         return pa.schema([(name, pa.string()) for name in self.names])
-
-    @cached_property
-    def count(self) -> int:
-        """Number of rows."""
-        return sum(rows for _, rows in self.cuts)
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some columns block by block."""
@@ -219,8 +215,9 @@ class TextRows:
         rows = 0
         try:
             with self.content.open() as stream:
-                blocks = _cut_again(self._read_lines(stream), self.cuts)
-                next(blocks)  # the header
+                text = self._read_lines(stream)
+                cut = _cut_again(text, self.cuts) if self.cuts else _cut_rows(text, self.delimiter)
+                blocks = islice(cut, 1, None)  # after the header
                 for _, batch in self._parse_blocks(blocks, names):
                     rows += batch.num_rows
                     yield batch
@@ -259,7 +256,7 @@ class TextRows:
                     held.append(batch)
         opened.require_same()
         table = pa.Table.from_batches(held, opened.schema) if size <= HELD else None
-        return replace(opened, held=table, cuts=tuple(cuts))
+        return replace(opened, count=sum(rows for _, rows in cuts), held=table, cuts=tuple(cuts))
 
     def _read_header(self, line: bytes) -> tuple[str, ...]:
         try:
@@ -591,6 +588,14 @@ def open_text(
 def open_released(path: Path) -> TextRows:
     """Open a CSV file in the form of releases, to be surveyed."""
     return TextRows(_Content(path), Source(), ",", "utf-8")
+
+
+def reopen_released(path: Path, names: Sequence[str], rows: int) -> TextRows:
+    """Open a CSV file that was just written; only a short one is read at once."""
+    opened, identity = open_released(path), FileIdentity.of(path)
+    if path.stat().st_size <= HELD:
+        return opened.survey()
+    return replace(opened, names=tuple(names), count=rows, identity=identity)
 
 
 def count_packed(path: Path, packing: str, room: Room) -> None:
