@@ -81,11 +81,13 @@ def reopen(path: Path, names: Sequence[str], rows: int) -> Rows:
 
 def read_released(path: Path, *, rows: int, counts: Sequence[str]) -> Table:
     """Read a table of `rows` rows that somebody else released, in the form of releases."""
+    released = tuple(counts)
     if path.suffix == ".csv":
-        return Table(_read_csv(path, rows), "csv", is_text=True)
+        return Table(_read_csv(path, rows), "csv", is_text=True, released=released)
     if path.suffix == ".parquet":
         _check_parquet(path, rows, counts)
-        return Table(ParquetRows.open(path, is_ours=True), "parquet", "parquet")
+        parquet = ParquetRows.open(path, is_ours=True)
+        return Table(parquet, "parquet", "parquet", released=released)
     raise TableError(f"{path.name!r} is not a kind of table that is released.")
 
 

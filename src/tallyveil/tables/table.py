@@ -410,7 +410,8 @@ class Table:
             return "any"
         if not (self.is_text and str(kind) in ("string", "double")):
             return _name_type(kind)
-        return self.measure([name])[name].kind or "string"
+        others = self.label_names if self.released else ()  # measured in the same pass
+        return self.measure([*dict.fromkeys((name, *others))])[name].kind or "string"
 
     def measure(
         self, names: Sequence[str], visit: Callable[[pa.RecordBatch], None] | None = None
