@@ -43,7 +43,7 @@ def export(folder: str | Path, file: str | Path, *, delimiter: str = ",") -> Pat
 
 
 def _describe(receipt: Receipt) -> list[list[Any]]:
-    """The second sheet of a workbook: what was promised, of what release."""
+    """List the rows of the second sheet of a workbook: the release and its guarantee."""
     title = receipt.about.describe_package().get("title", "Privatized counts")
     rows = [["title", title], ["promise", receipt.promise], ["release", receipt.release]]
     rows += [["created", receipt.created], ["epsilon", float(receipt.epsilon)]]
@@ -51,7 +51,7 @@ def _describe(receipt: Receipt) -> list[list[Any]]:
 
 
 def _list_intervals(receipt: Receipt) -> list[list[Any]]:
-    """Between which numbers a count is published, by column and true count."""
+    """List the interval of the published count, by column and true count."""
     header = ["column", "true count", "published from", "published to", "in at least"]
     rows: list[list[Any]] = [header]
     for column in receipt.columns:
