@@ -53,7 +53,7 @@ MARK = b"\xef\xbb\xbf"
 START = 1 << 16
 """Bytes at the beginning and at the end of a file that are looked at for titles and footnotes."""
 
-BLOCK = 1 << 20
+BLOCK = 4 << 20
 """Bytes that are split into rows at once."""
 
 HELD = 4 << 20
@@ -494,12 +494,13 @@ def _cut_rows(pieces: Iterable[bytes], delimiter: str) -> Iterator[tuple[bytes, 
                 f"Row {lines + int(empty.argmax())} is an empty line. Remove it, or leave it out "
                 "with 'source.skipfooter' if only notes follow."
             )
-        end = 0 if lines else int(feeds[0]) + 1
+        end, rows = 0 if lines else int(feeds[0]) + 1, len(feeds)
+        del text, content, quotes, feeds, returns, empty  # not kept while a block is used
         if end:
             yield block[:end], 0
         if end < cut:
-            yield block[end:], len(feeds) - bool(end)
-        lines += len(feeds)
+            yield block[end:], rows - bool(end)
+        lines += rows
 
 
 def _require_plain(content: NDArray[np.uint8], quotes: Integers, delimiter: int) -> None:
