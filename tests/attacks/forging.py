@@ -7,11 +7,10 @@ import numpy as np
 
 import tallyveil as tv
 from tallyveil.check import package
-from tallyveil.release.datapackage import FileFacts, describe_data
-from tallyveil.release.folder import CHECKSUMS, checksums_text
+from tallyveil.release.folder import CHECKSUMS, FileFacts, checksums_text
 from tallyveil.release.methods.sums import LevelColumn, find_grouping, read_stated
 from tallyveil.release.receipt import Receipt
-from tallyveil.release.release import read_json, rebuild_methodology
+from tallyveil.release.release import describe_data, read_json, rebuild_methodology
 
 REFUSALS = (
     tv.TallyveilError,

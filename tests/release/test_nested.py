@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.release.nested import hand_out_below
+from tallyveil.release.column import hand_out_below
 from tests.asking import privatize
 
 NESTED = ["deaths", "hospitalised", "cases"]

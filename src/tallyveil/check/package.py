@@ -6,18 +6,20 @@ whole documents are compared. What no check can show is that the draws were hone
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable
 from functools import cache, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Integers, Mask
 from tallyveil.certified.base import Certified
-from tallyveil.check.counts import check_counts
-from tallyveil.check.files import Hashed, check_files
 from tallyveil.check.findings import (
     Finding,
     NotComparedError,
@@ -27,35 +29,61 @@ from tallyveil.check.findings import (
     try_check,
 )
 from tallyveil.errors import PackageError
-from tallyveil.fingerprint import fingerprint_page
-from tallyveil.release.datapackage import (
+from tallyveil.fingerprint import fingerprint, fingerprint_page
+from tallyveil.release.column import Histogram
+from tallyveil.release.folder import (
+    CHECKSUMS,
     DATAPACKAGE,
     METHODOLOGY,
     RECEIPT,
     FileFacts,
-    describe_data,
+    name_level_folder,
 )
-from tallyveil.release.folder import name_level_folder
 from tallyveil.release.groups import read_sums, restate_groups
 from tallyveil.release.methods.base import Task, require
+from tallyveil.release.methods.sums import FARTHEST
 from tallyveil.release.page import methodology
-from tallyveil.release.receipt import Receipt
+from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import DrawnRecord, GroupRecord, to_plain
 from tallyveil.release.release import (
     describe_again,
+    describe_data,
     plain_name,
     prove_stage,
     read_json,
     read_receipt,
     require_listed_files,
 )
+from tallyveil.tables.counts import LARGEST, read_counts, read_plain_counts
+from tallyveil.tables.labels import find_formulas, require_own_names
 from tallyveil.tables.published import read_released
-from tallyveil.tables.table import Table
+from tallyveil.tables.table import Table, read_signed
 from tallyveil.untrusted import hash_file, read_file
 
 UNPROVED = "the certificates do not hold, and without them there is nothing to work out again"
 
 FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "time", "any")
+
+
+Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
+"""Gives the size of a file and its SHA-256."""
+
+MOST_FILES = 10_000
+"""Files a release folder may have."""
+
+PROMISED = (
+    "The files are those of the receipt; each draw was certified private at the epsilon stated.",
+    "The amounts add up, and every document follows from the receipt's facts.",
+)
+NOT_SHOWN = (
+    "that the counts were really drawn from the certified mechanisms, once, from the true table",
+    "how often and in which columns a person was counted, and that a given upper bound did not "
+    "come from the data",
+    "names, times, remarks, rows left out for a missing count, and which program it was; what else "
+    "was released from the same data",
+)
+
+Column = TypeVar("Column", bound=NDArray[Any])
 
 
 def check_package(folder: str | Path, *, large: bool = False) -> list[Finding]:
@@ -90,7 +118,7 @@ def check_package(folder: str | Path, *, large: bool = False) -> list[Finding]:
 
 def _check_release(root: Path, large: bool) -> list[Finding]:
     hashed = cache(hash_file)  # the data are hashed once
-    findings = [try_check("files and checksums", lambda: check_files(root, hashed))]
+    findings = [try_check("files and checksums", lambda: _check_files(root, hashed))]
     try:
         receipt = read_receipt(root)
     except PackageError as problem:
@@ -102,7 +130,7 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
         ("receipt", partial(_check_receipt, root, receipt)),
         ("certificates", partial(_check_certificates, root, receipt, certified)),
         ("budget", partial(_check_budget, receipt)),
-        ("published counts", lambda: check_counts(read(), receipt)),
+        ("published counts", lambda: _check_counts(read(), receipt)),
         ("figures", partial(_check_figures, receipt, certified, matrices)),
         ("page", partial(_check_page, root, receipt, matrices)),
         *receipt.method.list_checks(root, read, receipt),
@@ -110,6 +138,30 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
         ("data description", lambda: _check_description(root, read(), receipt, hashed)),
     ]
     return findings + [try_check(name, check) for name, check in checks]
+
+
+def _check_files(root: Path, hashed: Hashed) -> str:
+    """Every file is listed with its checksum, and every listed file is there."""
+    present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
+    require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
+    require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
+    for name in present:
+        regular = stat.S_ISREG(os.lstat(root / name).st_mode)
+        require(regular, f"{name} is not a plain file")
+    listed: dict[str, str] = {}
+    for line in read_file(root / CHECKSUMS).decode("utf-8").splitlines():
+        value, _, name = line.partition("  ")
+        plain = "/" not in name and "\\" not in name and name not in listed
+        require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
+        listed[name] = value
+    one_form = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed))
+    require(read_file(root / CHECKSUMS) == one_form.encode(), f"{CHECKSUMS} has another form")
+    odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
+    require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
+    for name, value in listed.items():
+        _, digest = hashed(root / name)
+        require(digest == value, f"{name} was changed: its checksum does not match")
+    return f"{len(listed)} files, none missing, none changed, none added"
 
 
 def _check_receipt(root: Path, receipt: Receipt) -> str:
@@ -174,6 +226,91 @@ def _check_budget(receipt: Receipt) -> str:
 def _read_data(root: Path, receipt: Receipt) -> Table:
     facts, counts = receipt.table, [name for column in receipt.columns for name in column.columns]
     return read_released(root / plain_name(facts.file), rows=facts.rows, counts=counts)
+
+
+def _check_counts(table: Table, receipt: Receipt) -> str:
+    """Rows, columns, ranges, zeros, order and distributions are those of the receipt."""
+    facts = receipt.table
+    require(table.rows == facts.rows, "the data have another number of rows than stated")
+    # a file keeps the labels of a pandas index as its first columns
+    require(tuple(table.names) == facts.columns, "the data have other columns than stated")
+    require_own_names(facts.columns)
+    drawn = [name for column in receipt.columns for name in column.columns]
+    rest = tuple(name for name in facts.columns if name not in drawn)
+    require(facts.published_unchanged == rest, "the columns published unchanged are others")
+    require(len(set(drawn)) == len(drawn), "a column is listed twice")
+    free = None if receipt.zeros is None else receipt.zeros.find_free(table)
+    protected = table.rows if free is None else int(free.sum())
+    stated = receipt.protected_rows == protected
+    require(stated, "the structural zeros of the data are not the stated ones")
+    for column in receipt.columns:
+        counts, fixed = _part(_read_column(table, column), free)
+        require(not fixed.any(), f"a structural zero of {column.name} is not 0")
+        if column.unbiased is not None:
+            draws, fixed = _part(read_signed(table, column.drawn_column), free)
+            same = column.is_made_from(draws, counts.astype(np.int64)) and not fixed.any()
+            require(same, f"{column.drawn_column} does not hold the draws behind {column.name}")
+            far = FARTHEST * (1 + column.drawn_variance**0.5)
+            most = np.inf if column.signed else column.upper
+            inside = -far <= draws.min() and draws.max() <= most + far
+            require(inside, f"{column.drawn_column} has a draw that no noise gives")
+        same = Histogram.count(counts) == column.histogram
+        require(same, f"the distribution of {column.name} is not the one in the receipt")
+    for name in facts.bins:
+        fits = set(table.codes(name).labels) <= set(facts.list_ranges(name))
+        require(fits, f"{name} has labels that are no ranges of the receipt")
+    if facts.other:
+        there = any(facts.other in table.codes(name).labels for name in rest)
+        require(there, "no row has the label of the cell for other categories")
+    order = _check_order(table, receipt)
+    zeros = "" if free is None else f", {table.rows - protected:,} structural zeros are 0"
+    runs = "; a spreadsheet would run cells of this file as formulas"
+    warning = runs if find_formulas(table, rest) else ""
+    held = f"every count inside its range, distributions as stated{zeros}{order}"
+    return f"{table.rows:,} rows, {held}{warning}"
+
+
+def read_published(table: Table, column: ColumnRecord) -> Integers:
+    """The published counts of a column; where they are signed, as if cut at 0."""
+    if column.signed:
+        return read_signed(table, column.name).clip(0, column.upper)
+    return table.counts(column.name)
+
+
+def _read_column(table: Table, column: ColumnRecord) -> NDArray[Any]:
+    """The same in a narrow type, in batches; every count must lie in its range."""
+    if column.signed:
+        return read_published(table, column)
+    read, plain = read_plain_counts(table, column.name, column.upper)
+    require(not read.above, f"a count of {column.name} lies outside 0..{column.upper}")
+    require(plain, f"a count of {column.name} is not written in its one form")
+    return read.values
+
+
+def _part(values: Column, free: Mask | None) -> tuple[Column, Column]:
+    """The rows that are free, and those that must be 0; all and none without structural zeros."""
+    free_rows, fixed = (slice(None), slice(0)) if free is None else (free, ~free)
+    return cast("Column", values[free_rows]), cast("Column", values[fixed])
+
+
+def _check_order(table: Table, receipt: Receipt) -> str:
+    """Columns that the receipt names beside another are there, and nested ones keep the order.
+
+    Returns which columns are nested, in words.
+    """
+    words = ""
+    names = [column.name for column in receipt.columns]
+    for column in receipt.columns:
+        if column.at_most:
+            is_nested = column.at_most in names and "counts.nested" in column.method.takes
+            require(is_nested, f"{column.name} is nested in a column or method that it cannot be")
+            small, large = (
+                read_counts(table, name, LARGEST).values for name in (column.name, column.at_most)
+            )
+            holds = bool((small <= large).all())
+            require(holds, f"a row has more of {column.name} than of {column.at_most}")
+            words += f", no row with more {column.name} than {column.at_most}"
+    return words
 
 
 def _check_figures(
@@ -290,3 +427,19 @@ def _check_together(root: Path, levels: list[Path]) -> str:
         nested = all(more[: len(less)] == less for less, more in pairwise(tables))
         require(nested, "the levels were not drawn one from the other")
     return f"{len(levels)} levels of release {first.release}; all together cost what the first does"
+
+
+def describe_checked(folder: Path) -> dict[str, str]:
+    """What was asked, who is protected and by which program, of a folder that checks."""
+    first = folder if (folder / RECEIPT).exists() else min(folder.glob("level-1-*"))
+    receipt = read_receipt(first)
+    ranges = (f"{column.name} {column.range_words}" for column in receipt.columns)
+    program = receipt.program
+    same = "this very program" if program.fingerprint == fingerprint() else "not this program"
+    return {
+        "query": f"counts in {receipt.table.rows:,} rows: {', '.join(ranges)}",
+        "neighbours": receipt.unit_moves,
+        "unit": receipt.unit_name,
+        "promise": receipt.promise,
+        "program": f"tallyveil {program.version}, fingerprint {program.fingerprint}: {same}",
+    }

@@ -47,8 +47,7 @@ def command(
     the one that paid for it: found, not found or different.
     """
     from tallyveil.check.findings import judge
-    from tallyveil.check.package import check_package
-    from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
+    from tallyveil.check.package import NOT_SHOWN, PROMISED, check_package, describe_checked
     from tallyveil.errors import UsageError
 
     if (ledger is None) != (dataset is None):
@@ -153,7 +152,7 @@ def export_table(
     as_json: JsonOption = False,
 ) -> None:
     """Copy a released table for Excel, Stata, SPSS or R; the release does not change."""
-    from tallyveil.release.export import export
+    from tallyveil.release.release import export
 
     target = str(export(folder, file, delimiter=delimiter))
     text = f"{target}: a copy, which nothing checks. Publish the folder itself."

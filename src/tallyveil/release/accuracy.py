@@ -43,8 +43,7 @@ from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.query import Query
 from tallyveil.reading.posterior import ConfidenceSets, confidence_sets
 from tallyveil.reading.unbiased import Estimate
-from tallyveil.release.column import Histogram, Matching, round_counts
-from tallyveil.release.ranges import WIDE
+from tallyveil.release.column import WIDE, Histogram, Matching, round_counts
 from tallyveil.release.records import AccuracyRecord, OptimalityRecord, TotalRecord
 from tallyveil.release.split import predict_distance, predict_error
 from tallyveil.release.totals import Adder, make_adder

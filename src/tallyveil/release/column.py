@@ -6,14 +6,36 @@ Everything here is published, and follows from private draws alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tallyveil.arrays import Floats, Integers, count_values, freeze
+from tallyveil.arrays import Floats, Integers, Mask, count_values, freeze
+from tallyveil.errors import ArgumentError
+from tallyveil.estimate.ranks import DrawnColumn, expect_jointly
+
+if TYPE_CHECKING:
+    from tallyveil.sampling.entropy import Entropy
+
+WIDE = 10**6
+"""Above this upper bound noise is certified on all whole numbers, and public thresholds replace
+single counts: nothing takes room for counts that do not occur."""
+
+WIDEST_MATRIX = 5_000
+"""The largest upper bound where every count has a row of a table of probabilities."""
+
+NO_UPPER = 10**9
+"""Stands for an upper bound where none was given: the ceiling, which is public. Larger counts
+count as this."""
+
+LARGEST_UPPER = NO_UPPER - 1
 
 STEPS = (10, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90)
 """The round counts of a decade."""
@@ -23,6 +45,21 @@ MOST_SORTED, MOST_PAIRS = 1 << 20, 1 << 20
 
 WIDEST_DENSE = 10**7
 """Up to this count rows are counted in an array, and beyond it by sorting."""
+
+
+def check_upper(value: Any, argument: str) -> int:
+    """A public upper bound, `NO_UPPER` for none."""
+    if value is None:
+        return NO_UPPER
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        hint = "It is the largest count that can be published, and it must be publicly known."
+        raise ArgumentError(argument, "be a whole number of at least 1", value, hint)
+    if int(value) > LARGEST_UPPER:
+        hint = f"Left out, counts up to {NO_UPPER:,} are published, and larger ones count as that."
+        raise ArgumentError(argument, f"be at most {LARGEST_UPPER:,}", value, hint)
+    return int(value)
 
 
 def round_counts(last: int, every: int) -> list[int]:
@@ -214,3 +251,94 @@ class PublishedColumn:
 def name_unbiased(column: str) -> str:
     """Return the name of the column that holds the unbiased draws of a count column."""
     return f"{column}_unbiased"
+
+
+def spread_out(column: PublishedColumn, free: Mask) -> PublishedColumn:
+    """A column of the free rows with 0 in structural zeros; histograms leave them out."""
+
+    def spread(values: Any) -> Any:
+        full = np.zeros(len(free), dtype=values.dtype)
+        full[free] = values
+        return freeze(full)
+
+    unbiased = None if column.unbiased is None else spread(column.unbiased)
+    drawn = None if column.drawn is None else spread(column.drawn)
+    return replace(column, values=spread(column.values), unbiased=unbiased, drawn=drawn)
+
+
+def hand_out_below(
+    drawn: Integers | Floats, counts: Integers, limits: Integers, order: Integers
+) -> Integers:
+    """Hand `counts` out anew by rank of `drawn`, no row above its limit; ties stand in `order`.
+
+    From the largest count down, each goes to the row of the highest rank that may have it. One
+    that no row may have any more is lowered until one may, so the distribution changes only as
+    far as the limits make it.
+
+    >>> hand_out_below(*map(np.array, ([9, 5, 1], [7, 4, 0], [3, 9, 9], [0, 1, 2]))).tolist()
+    [0, 7, 4]
+    """
+    by_rank = np.lexsort((order, counts, drawn))[::-1]
+    rank = np.empty(len(counts), dtype=np.int64)
+    rank[by_rank] = np.arange(len(counts))
+    entering = np.argsort(-limits, kind="stable")
+    ranks, ends = rank[entering].tolist(), -limits[entering]
+    values, held = np.unique(counts, return_counts=True)
+    rows_of = dict(zip(values.tolist(), held.tolist(), strict=True))
+    lowered, waiting, entered, carried = np.zeros_like(counts), list[int](), 0, 0
+    for value in np.union1d(values, limits)[::-1].tolist():
+        last = int(np.searchsorted(ends, -value, side="right"))
+        for row in ranks[entered:last]:
+            heapq.heappush(waiting, row)
+        due, entered = carried + rows_of.get(value, 0), last
+        carried = max(0, due - len(waiting))
+        best = [heapq.heappop(waiting) for _ in range(due - carried)]
+        lowered[by_rank[best]] = value
+    return lowered
+
+
+def keep_order(
+    nested: Mapping[str, float],
+    published: Mapping[str, tuple[PublishedColumn, ...]],
+    free: Mask | None,
+    entropy: Entropy,
+) -> dict[str, tuple[PublishedColumn, ...]]:
+    """Nested columns but the largest, none above what the next one publishes in the same row.
+
+    `nested` has the epsilon of the rows' draws by column, from the smallest to the largest.
+    """
+    columns = dict(published)
+    for small, large in reversed(list(pairwise(nested))):
+        ((column,), (above,)) = columns[small], columns[large]
+        epsilons = nested[small], nested[large]
+        columns[small] = (_limit_to(column, above, epsilons, free, entropy),)
+    return {name: columns[name] for name in list(nested)[:-1]}
+
+
+def _limit_to(
+    column: PublishedColumn,
+    above: PublishedColumn,
+    epsilons: tuple[float, float],
+    free: Mask | None,
+    entropy: Entropy,
+) -> PublishedColumn:
+    """The column with no row above another one; looks at published things and draws only.
+
+    Where counts were matched to ranks they are assigned again, by what the draws of both
+    columns say of each row, so that the distribution stays; others are lowered. Rows that are
+    not `free` stay 0, and are no part of the figures.
+    """
+    rows = np.arange(len(column.counts)) if free is None else np.flatnonzero(free)
+    counts, limits = column.counts[rows], above.counts[rows]
+    drawn = counts if column.drawn is None else column.drawn[rows].astype(np.int64)
+    if column.matching is None:
+        lowered = np.minimum(counts, limits)
+    else:
+        other = above.counts if above.drawn is None else above.drawn.astype(np.int64)
+        below = DrawnColumn(drawn, counts, epsilons[0])
+        expected = expect_jointly(below, DrawnColumn(other[rows], limits, epsilons[1]))
+        lowered = hand_out_below(expected, counts, limits, entropy.permutation(len(rows)))
+    full = np.zeros_like(column.counts)
+    full[rows] = lowered
+    figures = Histogram.count(lowered), Matching.of(drawn, lowered)
+    return replace(column, values=freeze(full), histogram=figures[0], matching=figures[1])

@@ -13,9 +13,8 @@ import numpy as np
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.release import svg
-from tallyveil.release.column import Histogram
+from tallyveil.release.column import WIDE, Histogram
 from tallyveil.release.page import render
-from tallyveil.release.ranges import WIDE
 from tallyveil.release.receipt import ColumnRecord, Receipt
 
 

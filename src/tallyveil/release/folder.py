@@ -22,7 +22,6 @@ from typing import IO, Any
 
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
-from tallyveil.release.datapackage import FileFacts
 
 try:
     import fcntl
@@ -30,9 +29,23 @@ except ImportError:  # not on Windows: abandoned folders are then left for the u
     fcntl = None  # type: ignore[assignment]
 
 CHECKSUMS = "SHA256SUMS"
+DATAPACKAGE, RECEIPT, METHODOLOGY = "datapackage.json", "receipt.json", "METHODOLOGY.html"
 RESERVE = "reserve"
 BUFFER = 1 << 20
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """How long a file is, and its SHA-256."""
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, content: bytes) -> FileFacts:
+        """The facts of a file with this content."""
+        return cls(len(content), hashlib.sha256(content).hexdigest())
 
 
 def checksums_text(files: Mapping[str, bytes]) -> str:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Integers, Mask
 from tallyveil.certified.base import Certified
-from tallyveil.errors import ArgumentError, PackageError, UsageError
+from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.matrix import check_confidence
 from tallyveil.prior import Prior
 from tallyveil.reading.unbiased import Estimate
@@ -31,7 +31,13 @@ from tallyveil.release.accuracy import CONFIDENCE, make_own_adder
 from tallyveil.release.methods.sums import Sums
 from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import MOST_GROUPS, GroupRecord
-from tallyveil.release.release import Release, load_stage, plain_name, read_receipt
+from tallyveil.release.release import (
+    Release,
+    load_stage,
+    plain_name,
+    read_receipt,
+    require_described,
+)
 from tallyveil.release.totals import Adder, MatchedAdder, MatrixAdder, Readable, read_values
 from tallyveil.tables.conditions import Condition, RowChooser, parse_conditions
 from tallyveil.tables.counts import RowError
@@ -265,12 +271,6 @@ def read_sums(folder: Path, receipt: Receipt) -> list[bytes]:
     """The files of a release that adds up, none of any other."""
     files = () if receipt.sums is None else receipt.sums.files
     return [read_file(folder / name) for name in files]
-
-
-def require_described(table: Table, receipt: Receipt) -> None:
-    """Raise a `PackageError` unless a table has the rows and columns that a receipt states."""
-    if table.rows != receipt.table.rows or tuple(table.names) != receipt.table.columns:
-        raise PackageError("The data are not the table that the receipt describes.")
 
 
 def find_adder(record: ColumnRecord, certified: Certified) -> Adder:

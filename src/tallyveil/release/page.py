@@ -20,8 +20,8 @@ from tallyveil.arrays import Floats
 from tallyveil.budget.entries import shown_rational
 from tallyveil.release import svg
 from tallyveil.release.accuracy import WIDEST_PICTURE
+from tallyveil.release.column import WIDE
 from tallyveil.release.methods.preserve import show_tradeoff
-from tallyveil.release.ranges import WIDE
 from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import AccuracyRecord, GroupRecord
 

@@ -22,18 +22,16 @@ from tallyveil.budget.accounting import SMALLEST_DELTA, compose
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint, fingerprint_page
-from tallyveil.release.column import Histogram, Matching
-from tallyveil.release.layout import ROW_ORDERS
+from tallyveil.release.column import NO_UPPER, Histogram, Matching
 from tallyveil.release.methods.base import DISTRIBUTION
 from tallyveil.release.methods.margins import describe_missed
 from tallyveil.release.methods.preserve import describe_tradeoff
 from tallyveil.release.methods.registry import RecordedMethod
 from tallyveil.release.methods.sums import MOST_STAGES, Sums
-from tallyveil.release.nested import describe_limit
 from tallyveil.release.options import About
-from tallyveil.release.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 from tallyveil.release.records import (
     MOST_KINDS,
+    ROW_ORDERS,
     AccuracyRecord,
     Digest,
     DrawnRecord,
@@ -49,12 +47,12 @@ from tallyveil.release.records import (
     TotalRecord,
     Whole,
     Wholes,
+    ZerosRecord,
     from_plain,
     to_plain,
 )
 from tallyveil.release.request import MOST_COUNTS
 from tallyveil.release.unit import MOST_SEPARATE, PrivacyUnit, charge_columns, charge_delta
-from tallyveil.release.zeros import ZerosRecord
 from tallyveil.sampling.marks import NOT_PRIVATE
 from tallyveil.untrusted import parse_json
 
@@ -72,6 +70,10 @@ WEAK_EPSILON = 5
 
 LARGE_DELTA = Fraction(1, 1000)
 """A delta above this is weak: a release that publishes one row in a thousand unchanged has it."""
+
+OPEN_RANGE = f"from 0, with {NO_UPPER:,} for all above"
+SIGNED_RANGE = f"of any sign, true ones above {NO_UPPER:,} taken as that"
+"""Counts without an upper bound, in words."""
 
 ONLY_ROWS = (
     "Single counts were protected with noise. Sums that are not exact were added up from them: at "
@@ -649,3 +651,14 @@ def _judge(epsilon: Fraction, delta: Fraction, unit: PrivacyUnit) -> str:
         "This is weak protection: an observer who already knows much may learn almost with "
         f"certainty whether that {kind} was counted."
     )
+
+
+def describe_limit(at_most: str, by_rank: bool) -> str:
+    """How a nested column was kept below the column `at_most`, as a sentence."""
+    below = f"no row exceeds what is published for {at_most}"
+    if by_rank:
+        return (
+            f"Counts were assigned again so that {below}, with the same distribution if "
+            "possible. Rows were ranked by their draws of both columns, where there were enough."
+        )
+    return f"Noisy counts were lowered so that {below}."

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Sequence
+import io
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -26,19 +29,29 @@ from tallyveil.release.accuracy import (
     matched_sets,
     matrix_of,
 )
-from tallyveil.release.column import PublishedColumn
-from tallyveil.release.datapackage import DATAPACKAGE, METHODOLOGY, RECEIPT, FileFacts, build_files
-from tallyveil.release.folder import CHECKSUMS, Staging, name_level_folder, reserve_folder
+from tallyveil.release.column import WIDE, PublishedColumn
+from tallyveil.release.folder import (
+    CHECKSUMS,
+    DATAPACKAGE,
+    METHODOLOGY,
+    RECEIPT,
+    FileFacts,
+    Staging,
+    name_level_folder,
+    reserve_folder,
+)
 from tallyveil.release.methods.base import DISTRIBUTION, Method, require
+from tallyveil.release.methods.preserve import BEST_USE
 from tallyveil.release.page import methodology
 from tallyveil.release.plan import Rows
-from tallyveil.release.ranges import WIDE
 from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import StageRecord
 from tallyveil.sampling.marks import mark_table
-from tallyveil.tables.published import reopen_released
+from tallyveil.tables.published import read_released, reopen_released
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import parse_json, read_file
+
+MEDIA_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,7 +112,13 @@ class Release:
     def describe(self, written: FileFacts) -> dict[str, bytes]:
         """The content of every other file, for data that are `written` already."""
         matrices = [f.mechanism.matrix if f.mechanism else None for f in self.figures]
-        return build_files(self.data, written, self.receipt, matrices, self.proofs, sums=self.sums)
+        return {
+            DATAPACKAGE: describe_data(self.data, written, self.receipt, sums=self.sums),
+            RECEIPT: self.receipt.to_json().encode(),
+            METHODOLOGY: methodology(self.receipt, matrices).encode(),
+            **self.proofs,
+            **self.sums,
+        }
 
     def save(self, folder: str | Path) -> Path:
         """Write the release folder, complete or not at all; `folder` must not exist yet."""
@@ -134,6 +153,90 @@ class Release:
             )
             parts.append(svg.bar_chart(column.histogram, column.spread, column.name))
         return f'<div style="max-width:44rem">{"".join(parts)}</div>'
+
+
+def describe_data(
+    data: Table,
+    written: FileFacts,
+    receipt: Receipt,
+    types: Mapping[str, str] | None = None,
+    sums: Mapping[str, bytes] | None = None,
+) -> bytes:
+    """A Frictionless description of the data file, whose facts are `written`, and of `sums`.
+
+    `types` are those stated for other columns, where they are known: a text file does not say
+    of itself whether its codes are numbers.
+    """
+    fields = [
+        _describe_field(name, data, receipt, types or {})
+        for name in (*data.index_names, *data.names)
+    ]
+    resource = _describe_file("data", receipt.table.file, data.format, written, fields)
+    package = {
+        "profile": "data-package",
+        "name": f"private-release-{receipt.release}",
+        "title": "Privatized counts",
+        "description": receipt.promise,
+        "created": receipt.created,
+        **receipt.about.describe_package(),
+        **({"title": receipt.warning} if receipt.warning else {}),
+        "resources": [resource, *(_describe_sums(*item) for item in (sums or {}).items())],
+    }
+    return (json.dumps(package, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def _describe_field(
+    name: str, data: Table, receipt: Receipt, types: Mapping[str, str]
+) -> dict[str, Any]:
+    """One column of the data: a released count, draws before the clamp, or a public column."""
+    column = next((column for column in receipt.columns if name in column.columns), None)
+    if column is None:
+        kind = "string" if name in data.index_names else data.type_of(name)
+        return {"name": name, "type": types.get(name, kind), **_describe_ranges(name, receipt)}
+    if name == column.drawn_column:
+        words = "an unbiased estimate of the count, with noise; see METHODOLOGY.html"
+        limits: dict[str, Any] = {"required": True}
+    else:
+        use = BEST_USE if column.method.tradeoff == 0 else "a privatized count"
+        words = f"{use}; see METHODOLOGY.html"
+        limits = {"required": True, "minimum": 0, "maximum": column.upper}
+    return {"name": name, "type": "integer", "description": words, "constraints": limits}
+
+
+def _describe_ranges(name: str, receipt: Receipt) -> dict[str, Any]:
+    """The public ranges of a column that was counted by ranges."""
+    bins = receipt.table.ranges.get(name)
+    if bins is None:
+        return {}
+    begin = ", ".join(f"{limit:.15g}" for limit in bins.limits)
+    words = f"ranges that begin at {begin}; each ends where the next begins"
+    return {"description": words, "constraints": {"enum": list(receipt.table.list_ranges(name))}}
+
+
+def _describe_sums(file: str, content: bytes) -> dict[str, Any]:
+    """The file of one level of a hierarchy."""
+    header = next(csv.reader(io.StringIO(content.decode("utf-8"))))
+    fields = [{"name": column, "type": "any"} for column in header]
+    return _describe_file(file.removesuffix(".csv"), file, "csv", FileFacts.of(content), fields)
+
+
+def _describe_file(
+    name: str, file: str, kind: str, facts: FileFacts, fields: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """One file, with its columns."""
+    is_text = kind == "csv"
+    return {
+        "profile": "tabular-data-resource" if is_text else "data-resource",
+        "name": name,
+        "path": file,
+        "format": kind,
+        "mediatype": MEDIA_TYPES[kind],
+        "encoding": "utf-8",
+        "bytes": facts.size,
+        "hash": f"sha256:{facts.sha256}",
+        "schema": {"fields": fields},
+        **({"dialect": {"delimiter": ",", "header": True}} if is_text else {}),
+    }
 
 
 def write_releases(
@@ -273,3 +376,60 @@ def rebuild_methodology(folder: str | Path) -> str:
         for column in receipt.columns
     ]
     return methodology(receipt, [m.matrix if m else None for m in mechanisms])
+
+
+def require_described(table: Table, receipt: Receipt) -> None:
+    """Raise a `PackageError` unless a table has the rows and columns that a receipt states."""
+    if table.rows != receipt.table.rows or tuple(table.names) != receipt.table.columns:
+        raise PackageError("The data are not the table that the receipt describes.")
+
+
+def export(folder: str | Path, file: str | Path, *, delimiter: str = ",") -> Path:
+    """Write the table of a release as .xlsx, .dta, .sav, .tsv, .feather or another .csv.
+
+    Parameters
+    ----------
+    folder : path
+        The release. It must hold the files and the table that its receipt names; whether all of
+        it holds, `check_package` says.
+    file : path
+        The copy, which must not exist yet; its ending says what it is.
+    delimiter : str
+        What separates the cells of a .csv file, such as ";".
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    from tallyveil.tables.export import write_copy
+
+    root, target = Path(folder), Path(file)
+    receipt = read_receipt(root)
+    require_listed_files(root, receipt)
+    counts = [name for column in receipt.columns for name in column.columns]
+    data = root / plain_name(receipt.table.file)
+    table = read_released(data, rows=receipt.table.rows, counts=counts)
+    require_described(table, receipt)
+    about = {"about": [*_describe_copy(receipt), [], *_list_intervals(receipt)]}
+    write_copy(table, target, about, delimiter)
+    return target
+
+
+def _describe_copy(receipt: Receipt) -> list[list[Any]]:
+    """The second sheet of a workbook: what was promised, of what release."""
+    title = receipt.about.describe_package().get("title", "Privatized counts")
+    rows = [["title", title], ["promise", receipt.promise], ["release", receipt.release]]
+    rows += [["created", receipt.created], ["epsilon", float(receipt.epsilon)]]
+    return rows + ([["warning", receipt.warning]] if receipt.warning else [])
+
+
+def _list_intervals(receipt: Receipt) -> list[list[Any]]:
+    """Between which numbers a count is published, by column and true count."""
+    header = ["column", "true count", "published from", "published to", "in at least"]
+    rows: list[list[Any]] = [header]
+    for column in receipt.columns:
+        stated = column.accuracy
+        parts = zip(stated.true_count, stated.interval_low, stated.interval_high, strict=True)
+        rows += [[column.name, *numbers, stated.confidence] for numbers in parts]
+    return rows

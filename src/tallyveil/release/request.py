@@ -11,6 +11,12 @@ from typing import Any, get_args
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
 from tallyveil.query import Query
+from tallyveil.release.column import (
+    NO_UPPER,
+    WIDE,
+    WIDEST_MATRIX,
+    check_upper,
+)
 from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.base import LIMITED_KEYS, Method
 from tallyveil.release.methods.design import Design
@@ -26,12 +32,6 @@ from tallyveil.release.options import (
     ReleaseOptions,
     check_epsilon,
     require_writable,
-)
-from tallyveil.release.ranges import (
-    NO_UPPER,
-    WIDE,
-    WIDEST_MATRIX,
-    check_upper,
 )
 from tallyveil.release.unit import WIDEST_DELTA, PrivacyUnit, drop_idle_delta, separate_moves
 from tallyveil.structs import list_values

@@ -11,11 +11,11 @@ from itertools import pairwise
 import numpy as np
 
 from tallyveil.errors import TableError
+from tallyveil.release.column import NO_UPPER
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.sums import describe_alone
 from tallyveil.release.plan import ReleasePlan
-from tallyveil.release.preview import remark_on_cost
-from tallyveil.release.ranges import NO_UPPER
+from tallyveil.release.receipt import LARGE_DELTA, WEAK_EPSILON
 from tallyveil.tables.labels import find_formulas
 from tallyveil.tables.microdata import sorted_order
 from tallyveil.tables.subtotals import find_totals
@@ -56,6 +56,18 @@ def list_notes(plan: ReleasePlan) -> list[str]:
         _note_on_delta(plan),
     )
     return [*list_remarks(plan), *filter(None, notes)]
+
+
+def remark_on_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
+    """A remark for the publisher where a cost, or a delta, protects little, else None."""
+    if delta > LARGE_DELTA:
+        return (
+            f"Delta {float(delta):g} protects little: with that chance the promise may fail. A "
+            "usual choice is far below one in the number of people, such as 1e-6."
+        )
+    if cost <= WEAK_EPSILON:
+        return None
+    return f"Epsilon {float(cost):g} protects little: most releases use 1 or less in total."
 
 
 def _note_on_cut(plan: ReleasePlan) -> str:

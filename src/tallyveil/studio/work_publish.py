@@ -16,6 +16,7 @@ from tallyveil.exact import exact_epsilon
 from tallyveil.passwords import hide_in_command, hide_passwords
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
+from tallyveil.release.column import NO_UPPER
 from tallyveil.release.demo import demo_csv
 from tallyveil.release.methods.design import MechanismFile
 from tallyveil.release.methods.preserve import ROWS_PER_COUNT, count_cells
@@ -27,14 +28,12 @@ from tallyveil.release.preview import (
     compare_release,
     preview_labels,
     preview_release,
-    remark_on_cost,
     simulate_release,
 )
-from tallyveil.release.ranges import NO_UPPER
 from tallyveil.release.request import ColumnRequest
 from tallyveil.release.split import split_budget
 from tallyveil.release.transaction import publish_table
-from tallyveil.release.warnings import list_notes
+from tallyveil.release.warnings import list_notes, remark_on_cost
 from tallyveil.studio.choices import Place, list_choices, make_options, write_command, write_python
 from tallyveil.studio.wording import RefusedError, name_options
 from tallyveil.studio.workers import Say

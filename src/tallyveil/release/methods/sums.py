@@ -50,7 +50,7 @@ from tallyveil.untrusted import read_file
 
 if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt
-    from tallyveil.release.zeros import ZerosRecord
+    from tallyveil.release.records import ZerosRecord
 
 BESIDE = ("estimate", "deviation", "low", "high")
 """The columns beside each sum: its estimate before rounding, its standard deviation, interval."""
