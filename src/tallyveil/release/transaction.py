@@ -29,6 +29,7 @@ from tallyveil.release.folder import Staging, require_new_folder, reserve_folder
 from tallyveil.release.groups import state_groups
 from tallyveil.release.methods.base import DISTRIBUTION, Plan, PlannedStage
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.page import confidential_report
 from tallyveil.release.plan import Opened, ReleasePlan, Rows, open_table, plan_release
 from tallyveil.release.receipt import ColumnRecord, Program, Receipt
 from tallyveil.release.records import (
@@ -368,8 +369,6 @@ def _bad_report(path: Path) -> UsageError:
 
 
 def _compare_with_truth(plan: ReleasePlan, release: Release) -> str:
-    from tallyveil.release.confidential import confidential_report
-
     released = {name: column.counts for name, column in release.published.items()}
     truth = plan.read_truth()
     intervals = {
