@@ -1,4 +1,4 @@
-"""What a check found, and how a check that cannot be carried out is reported."""
+"""Findings of a check, and the report of a check that cannot be carried out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNREADABLE = (
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked, and how it came out.
+    """One checked item and its outcome.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Finding:
         return "ok" if self.ok else "FAIL" if self.compared else "not compared"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return the finding, JSON-ready."""
         skipped = {} if self.compared else {"compared": False}
         return {"check": self.name, "ok": self.ok, **skipped, "detail": self.detail}
 
@@ -77,7 +77,7 @@ class NotComparedError(PackageError):
 
 
 class Verdict(NamedTuple):
-    """What all findings come to: the sentence, and the exit code of `tallyveil check`."""
+    """The outcome of all findings: the sentence, and the exit code of `tallyveil check`."""
 
     ok: bool
     sentence: str
@@ -130,14 +130,14 @@ def try_check(name: str, check: Callable[[], str]) -> Finding:
 
 
 def is_same_total(stated: Any, expected: Any) -> bool:
-    """Whether stated totals are those worked out here; large ones have no more room than small."""
+    """Compare stated totals with those worked out here, except for the last digits of doubles."""
     return type(stated) is type(expected) and bool(
         np.allclose(stated, expected, rtol=TOTAL_SLACK, atol=FIGURE_SLACK)
     )
 
 
 def is_close(stated: Any, expected: Any) -> bool:
-    """Whether a stated figure is the one worked out here, as far as printed digits tell."""
+    """Compare a stated figure with the one worked out here, as far as printed digits tell."""
     if type(stated) is not type(expected):
         return False
     if isinstance(expected, list):

@@ -1,4 +1,4 @@
-"""Whether a ledger holds the entry that paid for a release, and the same amounts."""
+"""Comparison of a release with the ledger's entry that paid for it."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "ti
 
 
 Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
-"""Gives the size of a file and its SHA-256."""
+"""Function that returns the size of a file and its SHA-256."""
 
 MOST_FILES = 10_000
 """Files a release folder may have."""
@@ -77,7 +77,7 @@ PROMISED = (
 )
 NOT_SHOWN = (
     "that the counts were really drawn from the certified mechanisms, once, from the true table",
-    "how often and in which columns a person was counted, and that a given upper bound did not "
+    "how often a person was counted, in what columns, and that a given upper bound did not "
     "come from the data",
     "names, times, remarks, rows left out for a missing count, and which program it was; what else "
     "was released from the same data",
@@ -141,7 +141,7 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
 
 
 def _check_files(root: Path, hashed: Hashed) -> str:
-    """Every file is listed with its checksum, and every listed file is there."""
+    """Check that the files are exactly the listed ones, none changed."""
     present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
     require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
     require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
@@ -165,7 +165,7 @@ def _check_files(root: Path, hashed: Hashed) -> str:
 
 
 def _check_receipt(root: Path, receipt: Receipt) -> str:
-    """The receipt is the one document that follows from its facts, and names all the files."""
+    """Check that the receipt follows from its facts, and names all files."""
     require(receipt.private is True, "the release says of itself that it is NOT PRIVATE")
     require(
         read_file(root / RECEIPT) == receipt.to_json().encode(),
@@ -176,7 +176,7 @@ def _check_receipt(root: Path, receipt: Receipt) -> str:
 
 
 def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:
-    """Every stage's file is the one the receipt names, and holds at the epsilon it states."""
+    """Prove that every stage's file is the one the receipt names, at the epsilon it states."""
     proved: list[str] = []
     by_file: dict[str, Certified] = {}
     for column in receipt.columns:
@@ -199,7 +199,7 @@ def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certi
 
 
 def _check_budget(receipt: Receipt) -> str:
-    """Every stage that the method needs is there, and costs what its certificate says."""
+    """Check that every stage of the method is there, and costs what its certificate says."""
     for column in receipt.columns:
         method, separate = column.method, receipt.unit.separate
         alone = method.name == "geometric" and len(column.stages) == 1 and not receipt.disjoint
@@ -229,7 +229,7 @@ def _read_data(root: Path, receipt: Receipt) -> Table:
 
 
 def _check_counts(table: Table, receipt: Receipt) -> str:
-    """Rows, columns, ranges, zeros, order and distributions are those of the receipt."""
+    """Compare rows, columns, ranges, zeros, order and distributions with the receipt."""
     facts = receipt.table
     require(table.rows == facts.rows, "the data have another number of rows than stated")
     # a file keeps the labels of a pandas index as its first columns
@@ -271,14 +271,14 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
 
 
 def read_published(table: Table, column: ColumnRecord) -> Integers:
-    """The published counts of a column; where they are signed, as if cut at 0."""
+    """Read the published counts of a column; signed ones are clamped at 0."""
     if column.signed:
         return read_signed(table, column.name).clip(0, column.upper)
     return table.counts(column.name)
 
 
 def _read_column(table: Table, column: ColumnRecord) -> NDArray[Any]:
-    """The same in a narrow type, in batches; every count must lie in its range."""
+    """Read the counts in a narrow type, in batches; refuse any outside its range."""
     if column.signed:
         return read_published(table, column)
     read, plain = read_plain_counts(table, column.name, column.upper)
@@ -288,15 +288,15 @@ def _read_column(table: Table, column: ColumnRecord) -> NDArray[Any]:
 
 
 def _part(values: Column, free: Mask | None) -> tuple[Column, Column]:
-    """The rows that are free, and those that must be 0; all and none without structural zeros."""
+    """Split rows into free ones and structural zeros; all and none without the latter."""
     free_rows, fixed = (slice(None), slice(0)) if free is None else (free, ~free)
     return cast("Column", values[free_rows]), cast("Column", values[fixed])
 
 
 def _check_order(table: Table, receipt: Receipt) -> str:
-    """Columns that the receipt names beside another are there, and nested ones keep the order.
+    """Check that nested columns keep their order in every row.
 
-    Returns which columns are nested, in words.
+    Returns the nested columns, as text.
     """
     words = ""
     names = [column.name for column in receipt.columns]
@@ -316,7 +316,7 @@ def _check_order(table: Table, receipt: Receipt) -> str:
 def _check_figures(
     receipt: Receipt, certified: list[list[Certified]], matrices: list[Floats | None]
 ) -> str:
-    """Stated figures, worked out again; leaves the `matrices` that the page shows."""
+    """Work out stated figures again; keep the `matrices` that the page shows."""
     require(len(certified) == len(receipt.columns), UNPROVED)
     for column, drawn_from in zip(receipt.columns, certified, strict=True):
         method = column.method
@@ -348,7 +348,7 @@ def _check_figures(
 
 
 def _check_page(root: Path, receipt: Receipt, matrices: list[Floats | None]) -> str:
-    """The methodology page, built again by the program that wrote it."""
+    """Build the methodology page again, if this program wrote it."""
     page = read_file(root / METHODOLOGY)
     if receipt.program.page != fingerprint_page():
         raise NotComparedError(f"{METHODOLOGY} was written by another version of Tallyveil")
@@ -361,7 +361,7 @@ def _check_page(root: Path, receipt: Receipt, matrices: list[Floats | None]) -> 
 def _check_groups(
     root: Path, table: Table, receipt: Receipt, certified: list[list[Certified]]
 ) -> str:
-    """Every total of a group that is stated follows from published counts."""
+    """Check that every stated total of a group follows from published counts."""
     require(len(certified) == len(receipt.columns), UNPROVED)
     drawn_from = [stages[-1] for stages in certified]
     restated = restate_groups(table, receipt, drawn_from, read_sums(root, receipt))
@@ -395,7 +395,7 @@ def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashe
 
 
 def _check_levels(root: Path, levels: list[Path], large: bool) -> list[Finding]:
-    """Every level by itself, and then that they belong together."""
+    """Check every level by itself, and then that they belong together."""
     findings = [
         Finding(f"{level.name}: {finding.name}", finding.ok, finding.detail)
         for level in levels
@@ -430,7 +430,7 @@ def _check_together(root: Path, levels: list[Path]) -> str:
 
 
 def describe_checked(folder: Path) -> dict[str, str]:
-    """What was asked, who is protected and by which program, of a folder that checks."""
+    """Describe the query, the privacy unit and the program of a folder that checks."""
     first = folder if (folder / RECEIPT).exists() else min(folder.glob("level-1-*"))
     receipt = read_receipt(first)
     ranges = (f"{column.name} {column.range_words}" for column in receipt.columns)

@@ -1,7 +1,7 @@
-"""How accurate a released column is, computed from public and released things only.
+"""Accuracy of a released column, computed from public and released facts only.
 
-Beside its expected errors stands what no release avoids: bounds that hold for every private release
-with the same epsilon, by any method. They are the frontier for rows drawn from the published
+Its expected errors are compared with bounds that hold for every private release with the same
+epsilon, by any method. They are the frontier for rows drawn from the published
 distribution, and the minimax bound for the worst table.
 """
 
@@ -100,7 +100,7 @@ class Accuracy:
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """What can be said of a published column from its certificates and its own histogram.
+    """Figures of a published column, from its certificates and its own histogram.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Figures:
     total : Estimate or None
         The sum of all true counts, where it can be estimated and no file of sums tells it better.
     optimality : OptimalityRecord or None
-        Expected errors beside the least there are.
+        Expected errors and the least possible ones.
     """
 
     accuracy: Accuracy
@@ -139,7 +139,7 @@ class Figures:
 
 
 def choose_stated(last: int, *others: int) -> Integers:
-    """The true counts up to `last` that figures are stated for, and `others`; at most some 200.
+    """List the true counts up to `last` that figures are stated for, and `others`; some 200.
 
     >>> choose_stated(3).tolist(), choose_stated(150)[-4:].tolist(), len(choose_stated(10**6)) < 200
     ([0, 1, 2, 3], [100, 120, 140, 150], True)
@@ -148,7 +148,7 @@ def choose_stated(last: int, *others: int) -> Integers:
 
 
 def expected_accuracy(certified: Certified, upper: int, last: int | None = None) -> Accuracy:
-    """What can be said before anything is drawn: the accuracy of the certified draw.
+    """Return the accuracy of a certified draw, before anything is drawn.
 
     `last` is the largest count of interest, `upper` if none is known.
     """
@@ -166,7 +166,7 @@ def expected_accuracy(certified: Certified, upper: int, last: int | None = None)
 
 
 def matrix_of(certified: Certified) -> Mechanism:
-    """The probabilities that a certified count is drawn with."""
+    """Return the probabilities that a certified count is drawn with."""
     if isinstance(certified, (CertifiedAnswers, Ladder)):
         return certified.mechanism
     raise ArgumentError("certified", "answer a count", got=repr(certified))
@@ -174,7 +174,7 @@ def matrix_of(certified: Certified) -> Mechanism:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a column was drawn from and what became of it; a receipt has all of it.
+    """A column's certified draw and its published outcome; a receipt has all of it.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class Outcome:
         mechanism: Mechanism | None,
         error: Callable[[Floats], float] | None,
     ) -> Figures:
-        """The figures; `error` is the expected error, given the share of rows of each count."""
+        """Build the figures; `error` gives the expected error for the shares of rows by count."""
         properties = {} if self.mechanism is None else self.mechanism.properties()
         adder, histogram = self.adder, self.histogram
         total = adder.add(np.array(histogram.counts), CONFIDENCE, np.array(histogram.rows))
@@ -265,7 +265,7 @@ class Outcome:
 
 
 def describe_drawn(outcome: Outcome, bounded: bool = True) -> Figures:
-    """The figures of a column whose rows are published as they were drawn, or lowered since.
+    """Describe a column whose rows are published as drawn, or were lowered since.
 
     `bounded` says whether they are compared with the best there is.
     """
@@ -284,7 +284,7 @@ def describe_drawn(outcome: Outcome, bounded: bool = True) -> Figures:
 
 
 def describe_matched(outcome: Outcome, bounded: bool = True) -> Figures:
-    """The figures of a column whose rows were given other counts than they drew."""
+    """Describe a column whose rows were given other counts than they drew."""
     matching, epsilon = outcome.matching, outcome.certified.exact_epsilon
     if matching is None:
         raise PackageError("The receipt does not say which draws became which counts.")
@@ -303,7 +303,7 @@ def describe_matched(outcome: Outcome, bounded: bool = True) -> Figures:
 def make_own_adder(
     certified: Certified, upper: int, histogram: Histogram, matching: Matching | None
 ) -> Adder:
-    """The adder of a column, from what its counts were drawn from and became.
+    """Make the adder of a column from its certified draw and its published counts.
 
     That of a wide range, or of none, is made as if the range ended far above all counts.
     """
@@ -315,12 +315,12 @@ def make_own_adder(
 
 
 def _reach_beyond(count: int, certified: Certified) -> int:
-    """A count that noise on `count` does not pass, for any epsilon of practical use."""
+    """Return a count that noise on `count` does not pass, for any epsilon of practical use."""
     return count + min(math.ceil(REACH / float(certified.exact_epsilon)), FARTHEST_NOISE)
 
 
 def geometric_accuracy(upper: int, epsilon: Fraction, stated: Integers | None = None) -> Accuracy:
-    """The figures of clamped geometric noise, in O(upper) and without a matrix.
+    """Return the accuracy of clamped geometric noise, in O(upper) and without a matrix.
 
     >>> geometric_accuracy(5, Fraction(1)).interval[2].tolist()
     [0.0, 5.0]
@@ -330,7 +330,7 @@ def geometric_accuracy(upper: int, epsilon: Fraction, stated: Integers | None = 
 
 
 def signed_accuracy(epsilon: Fraction, far: int) -> Accuracy:
-    """The figures of geometric noise that is not cut: the same for every true count, bias 0.
+    """Return the accuracy of unclamped geometric noise: bias 0, alike for every true count.
 
     >>> signed_accuracy(Fraction(1), 5).interval[0].tolist()
     [-3.0, 3.0]
@@ -346,7 +346,7 @@ def signed_accuracy(epsilon: Fraction, far: int) -> Accuracy:
 def matched_accuracy(
     upper: int, epsilon: Fraction, matching: Matching, stated: Integers
 ) -> Accuracy:
-    """The figures of a geometric draw that was then given the count of `matching`, in O(upper).
+    """Return the accuracy of a geometric draw that got the count of `matching`, in O(upper).
 
     A row with true count d draws k with probability G[d, k]; what draw k was given is known. So
     the interval holds by itself: with a chance of at least 95 % the draw lies in its own interval,
@@ -379,7 +379,7 @@ def matched_accuracy(
 
 
 def matched_mechanism(upper: int, epsilon: Fraction, matching: Matching) -> Mechanism:
-    """Probabilities of published counts given true ones, for a draw and then `matching`.
+    """Build the probabilities of published counts given true ones: a draw, then `matching`.
 
     A draw that did not occur goes where those around it went, moved as far.
     """
@@ -396,7 +396,7 @@ def matched_mechanism(upper: int, epsilon: Fraction, matching: Matching) -> Mech
 def matched_sets(
     mechanism: Mechanism, drawn: Mechanism, matching: Matching, confidence: float
 ) -> ConfidenceSets:
-    """The true counts that each published count of a matched column does not contradict.
+    """Find the true counts that each published count of a matched column does not contradict.
 
     A true count fits a published one if it fits any draw that was given it. The draw's own set
     contains the truth at least `confidence` of the time, and this one contains that set.
@@ -414,7 +414,7 @@ def matched_sets(
 
 
 def measure_spread(certified: Certified, rows: Integers) -> Floats | None:
-    """Standard error of each released bin when every row is drawn by itself, shape (m,).
+    """Return the standard error of each released bin, rows drawn one by one, shape (m,).
 
     sqrt(sum_d h_d M[d, j] (1 - M[d, j])), the released histogram h standing in for the true.
     """
@@ -430,7 +430,7 @@ def measure_spread(certified: Certified, rows: Integers) -> Floats | None:
 
 
 def estimate_spread(rows: Integers, epsilon1: Fraction, epsilon2: Fraction) -> Floats:
-    """Standard error of each bin of a histogram estimated from both private draws, shape (n,).
+    """Return the standard error of each bin estimated from both private draws, shape (n,).
 
     Stage one gives every bin the variance 2 s^2, s^2 = 2a/(1-a)^2 (its two cumulative sums);
     undoing the noise of stage two gives sum_k Ginv[k, j]^2 E[K_k] - h_j, with Ginv the
@@ -453,7 +453,7 @@ def estimate_spread(rows: Integers, epsilon1: Fraction, epsilon2: Fraction) -> F
 def describe_optimality(
     expected: float, shares: Floats, epsilon: Fraction, delta: Fraction = Fraction(0)
 ) -> OptimalityRecord | None:
-    """The expected error of a column and the least that any private release could have.
+    """Compare the expected error of a column with the least of any private release.
 
     Parameters
     ----------
@@ -484,7 +484,7 @@ def describe_optimality(
 
 
 def _bound_errors(shares: Floats, epsilon: Fraction, delta: Fraction) -> tuple[float, float]:
-    """The ends of the frontier: the best guess for every draw, and counts matched to ranks."""
+    """Bound the errors of the best guess for every draw, and of counts matched to ranks."""
     every = np.arange(len(shares))
     if delta:
         with one_blas_thread():
@@ -502,7 +502,7 @@ def _bound_errors(shares: Floats, epsilon: Fraction, delta: Fraction) -> tuple[f
 
 
 def expect_drawn(certified: Certified, upper: int, signed: bool) -> Floats:
-    """The mean absolute error of what is drawn, for every true count 0..upper."""
+    """Return the mean absolute error of the draws, for every true count 0..upper."""
     every = np.arange(upper + 1)
     if signed:
         return np.full(len(every), 1 / math.sinh(float(certified.exact_epsilon)))
@@ -514,7 +514,7 @@ def expect_drawn(certified: Certified, upper: int, signed: bool) -> Floats:
 
 
 def expect_matched(shares: Floats, epsilon: Fraction, matching: Matching) -> float:
-    """The mean absolute error of counts that were drawn at `epsilon` and then matched.
+    """Return the mean absolute error of counts that were drawn at `epsilon` and then matched.
 
     `shares` are those of true counts, up to the largest draw there can be. A draw that did not
     occur goes where those around it went, moved as far.
@@ -530,7 +530,7 @@ def expect_matched(shares: Floats, epsilon: Fraction, matching: Matching) -> flo
 
 
 def _observe(shares: Floats, epsilon: Fraction) -> tuple[Posterior, Floats]:
-    """What geometric draws say of true counts, and how likely each draw is."""
+    """Return the posterior of true counts given geometric draws, and each draw's probability."""
     posterior = Posterior(shares, float(epsilon))
     return posterior, posterior.total * output_factors(len(shares), float(epsilon))
 
@@ -538,7 +538,7 @@ def _observe(shares: Floats, epsilon: Fraction) -> tuple[Posterior, Floats]:
 def predict_release(
     epsilon: Fraction, epsilon2: Fraction, rows: int, cells: int
 ) -> dict[str, float]:
-    """What can be predicted of the method preserve before anything is drawn, three digits each.
+    """Predict the errors of the method preserve before anything is drawn, to three digits.
 
     `error` of single counts and `distance` of the distribution (Wasserstein-1), within a factor
     of two on most tables tried; and `bound_of_distance`, which no private release of a

@@ -1,4 +1,4 @@
-"""A column as it is published: how many rows have each count, which draws became which counts.
+"""A published column: its range, how many rows have each count, which draws became which counts.
 
 What does not occur takes no room, so a wide range costs no more than the rows that are in it.
 Everything here is published, and follows from private draws alone.
@@ -32,7 +32,7 @@ WIDEST_MATRIX = 5_000
 """The largest upper bound where every count has a row of a table of probabilities."""
 
 NO_UPPER = 10**9
-"""Stands for an upper bound where none was given: the ceiling, which is public. Larger counts
+"""The upper bound where none was given: the ceiling, which is public. Larger counts
 count as this."""
 
 LARGEST_UPPER = NO_UPPER - 1
@@ -48,7 +48,7 @@ WIDEST_DENSE = 10**7
 
 
 def check_upper(value: Any, argument: str) -> int:
-    """A public upper bound, `NO_UPPER` for none."""
+    """Return a public upper bound, `NO_UPPER` for none."""
     if value is None:
         return NO_UPPER
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
@@ -63,7 +63,7 @@ def check_upper(value: Any, argument: str) -> int:
 
 
 def round_counts(last: int, every: int) -> list[int]:
-    """All counts up to `every`, then round ones, sixteen a decade, and `last`.
+    """List all counts up to `every`, then round ones, sixteen a decade, and `last`.
 
     >>> round_counts(33, 10)
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25, 30, 33]
@@ -88,14 +88,14 @@ class Histogram:
 
     @classmethod
     def of(cls, rows: ArrayLike) -> Histogram:
-        """The histogram of an array that holds the rows of every count 0, 1, 2, ..."""
+        """Read an array that holds the rows of every count 0, 1, 2, ..."""
         dense = np.asarray(rows)
         present = np.flatnonzero(dense)
         return cls(tuple(present.tolist()), tuple(dense[present].tolist()))
 
     @classmethod
     def count(cls, counts: NDArray[np.integer[Any]]) -> Histogram:
-        """The histogram of a column of counts, however large they are, shape (rows,)."""
+        """Tally a column of counts, however large they are, shape (rows,)."""
         largest = int(counts.max())
         if largest < WIDEST_DENSE:
             return cls.of(count_values(counts, largest + 1))
@@ -108,7 +108,7 @@ class Histogram:
         return self.counts[-1]
 
     def spread_out(self, size: int) -> Integers:
-        """The rows of every count 0..size-1, shape (size,)."""
+        """Return the rows of every count 0..size-1, shape (size,)."""
         dense = np.zeros(size, dtype=np.int64)
         dense[list(self.counts)] = self.rows
         return dense
@@ -132,7 +132,7 @@ class Matching:
 
     @classmethod
     def of(cls, draws: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -> Matching:
-        """The matching of rows that drew `draws` and were given `counts`, shapes (rows,)."""
+        """Tally rows that drew `draws` and were given `counts`, shapes (rows,)."""
         width, height = int(counts.max()) + 1, int(draws.max()) + 1
         if len(counts) < MOST_SORTED or int(draws.min()) < 0 or width * height > MOST_PAIRS:
             pairs, rows = np.unique(draws.astype(np.int64) * width + counts, return_counts=True)
@@ -156,7 +156,7 @@ class Matching:
         return hash(tuple(self.rows.tolist()))
 
     def is_of(self, histogram: Histogram) -> bool:
-        """Whether entries are in order, each once, and give this histogram of counts."""
+        """Return whether entries are in order, each once, and give this histogram of counts."""
         step = np.diff(self.draws), np.diff(self.counts)
         rises = (step[0] > 0) | ((step[0] == 0) & (step[1] > 0))
         if not (len(self.draws) == len(self.counts) == len(self.rows) and bool(rises.all())):
@@ -168,12 +168,12 @@ class Matching:
         return bool((self.rows > 0).all()) and counted == histogram
 
     def up_to(self, last: int) -> Matching:
-        """The entries whose draws are at most `last`."""
+        """Return the entries whose draws are at most `last`."""
         near = self.draws <= last
         return Matching(self.draws[near], self.counts[near], self.rows[near])
 
     def find_range(self, low: ArrayLike, high: ArrayLike) -> tuple[Integers, Integers]:
-        """Lowest and highest count given to any draw from `low` to `high`, both included.
+        """Find the lowest and highest count given to any draw from `low` to `high`, inclusive.
 
         Where no such draw occurs, the lowest given further up and the highest further down.
         """
@@ -184,7 +184,7 @@ class Matching:
         return falling[np.minimum(first, len(falling) - 1)], rising[np.maximum(last, 0)]
 
     def draws_of(self, counts: ArrayLike) -> tuple[Integers, Integers]:
-        """The smallest and largest draw that was given each of `counts`, which occur."""
+        """Find the smallest and largest draw that was given each of `counts`, which occur."""
         order = np.argsort(self.counts, kind="stable")
         held = self.counts[order]
         first = np.searchsorted(held, counts, side="left")
@@ -192,7 +192,7 @@ class Matching:
         return self.draws[order[first]], self.draws[order[last]]
 
     def describe_moves(self, size: int) -> tuple[Floats, Floats]:
-        """Mean and variance of count minus draw, for every draw 0..size-1, shapes (size,).
+        """Return mean and variance of count minus draw, for each draw 0..size-1, shapes (size,).
 
         A draw that did not occur is moved as far as those around it, in between evenly; where none
         occurred, nothing is moved.
@@ -213,7 +213,7 @@ class Matching:
 
 @dataclass(frozen=True, eq=False)
 class PublishedColumn:
-    """A column as it is published, and how many rows have each count.
+    """A published column, and how many rows have each count.
 
     `values` are the counts in a type that may be narrow, `counts` the same in 64 bits.
     `matching` says which draws became which counts, where they are not the draws themselves.
@@ -240,7 +240,7 @@ class PublishedColumn:
         return freeze(self.values.astype(np.int64))
 
     def name_columns(self, name: str) -> dict[str, NDArray[np.integer[Any]]]:
-        """The columns that the released table gets for the count column `name`."""
+        """Return the columns that the released table gets for the count column `name`."""
         if self.unbiased is None:
             return {name: self.values}
         if self.signed:
@@ -254,7 +254,7 @@ def name_unbiased(column: str) -> str:
 
 
 def spread_out(column: PublishedColumn, free: Mask) -> PublishedColumn:
-    """A column of the free rows with 0 in structural zeros; histograms leave them out."""
+    """Insert 0 for structural zeros into a column of the free rows; histograms leave them out."""
 
     def spread(values: Any) -> Any:
         full = np.zeros(len(free), dtype=values.dtype)
@@ -266,16 +266,16 @@ def spread_out(column: PublishedColumn, free: Mask) -> PublishedColumn:
     return replace(column, values=spread(column.values), unbiased=unbiased, drawn=drawn)
 
 
-def hand_out_below(
+def assign_below(
     drawn: Integers | Floats, counts: Integers, limits: Integers, order: Integers
 ) -> Integers:
-    """Hand `counts` out anew by rank of `drawn`, no row above its limit; ties stand in `order`.
+    """Assign `counts` again by rank of `drawn`, no row above its limit; `order` breaks ties.
 
     From the largest count down, each goes to the row of the highest rank that may have it. One
     that no row may have any more is lowered until one may, so the distribution changes only as
     far as the limits make it.
 
-    >>> hand_out_below(*map(np.array, ([9, 5, 1], [7, 4, 0], [3, 9, 9], [0, 1, 2]))).tolist()
+    >>> assign_below(*map(np.array, ([9, 5, 1], [7, 4, 0], [3, 9, 9], [0, 1, 2]))).tolist()
     [0, 7, 4]
     """
     by_rank = np.lexsort((order, counts, drawn))[::-1]
@@ -303,7 +303,7 @@ def keep_order(
     free: Mask | None,
     entropy: Entropy,
 ) -> dict[str, tuple[PublishedColumn, ...]]:
-    """Nested columns but the largest, none above what the next one publishes in the same row.
+    """Keep nested columns but the largest below the next one in every row.
 
     `nested` has the epsilon of the rows' draws by column, from the smallest to the largest.
     """
@@ -322,7 +322,7 @@ def _limit_to(
     free: Mask | None,
     entropy: Entropy,
 ) -> PublishedColumn:
-    """The column with no row above another one; looks at published things and draws only.
+    """Keep every row of a column below another one; looks at published counts and draws only.
 
     Where counts were matched to ranks they are assigned again, by what the draws of both
     columns say of each row, so that the distribution stays; others are lowered. Rows that are
@@ -337,7 +337,7 @@ def _limit_to(
         other = above.counts if above.drawn is None else above.drawn.astype(np.int64)
         below = DrawnColumn(drawn, counts, epsilons[0])
         expected = expect_jointly(below, DrawnColumn(other[rows], limits, epsilons[1]))
-        lowered = hand_out_below(expected, counts, limits, entropy.permutation(len(rows)))
+        lowered = assign_below(expected, counts, limits, entropy.permutation(len(rows)))
     full = np.zeros_like(column.counts)
     full[rows] = lowered
     figures = Histogram.count(lowered), Matching.of(drawn, lowered)

@@ -52,10 +52,10 @@ MOST_ROWS = 100_000
 """Longer tables state no totals of groups: `interpret --by` adds them where they are wanted."""
 
 MOST_COLUMNS = 40
-"""So many public columns are looked at."""
+"""Most public columns that are looked at."""
 
 MOST_LINES = 300
-"""So many totals are stated in a receipt, of all columns and all kinds of groups together."""
+"""Most totals in a receipt, of all columns and all kinds of groups together."""
 
 FEW_PAIRS = 1 << 20
 """Most pairs of a group and a count that are tallied in one array; waiting ones are joined."""
@@ -174,7 +174,7 @@ def _add_batches(
     where: Sequence[str],
     confidence: float,
 ) -> Any:
-    """The total of a long table, or those of its groups, from tallies."""
+    """Estimate the total of a long table, or those of its groups, from tallies."""
     record, adder, conditions = column.record, column.adder, parse_conditions(where)
     _require_public([condition.column for condition in conditions], column.receipt, "where")
     _require_public(by, column.receipt, "by")
@@ -192,7 +192,7 @@ def _add_batches(
 def _group_rows(
     table: Table, names: Sequence[str], rows: Integers
 ) -> Iterator[tuple[Any, Integers]]:
-    """The rows of every group, with its label or labels, in order of first occurrence."""
+    """Yield the rows of every group and its label or labels, in order of first occurrence."""
     columns = [table.codes(name) for name in names]
     for part in split_rows(number_together([column.codes[rows] for column in columns])):
         first = rows[part[0]]
@@ -201,7 +201,7 @@ def _group_rows(
 
 
 def split_rows(codes: Integers) -> list[Integers]:
-    """The rows of every code, in order of first occurrence.
+    """List the rows of every code, in order of first occurrence.
 
     >>> [part.tolist() for part in split_rows(np.array([1, 0, 1]))]
     [[0, 2], [1]]
@@ -214,7 +214,7 @@ def split_rows(codes: Integers) -> list[Integers]:
 def estimate_rows(
     folder: str | Path, confidence: float, *, column: str | None = None
 ) -> tuple[str, list[Estimate], Integers]:
-    """What every published count of a release tells of the true one, however wide its range.
+    """Estimate the true count behind every published one, however wide the range.
 
     Returns the column's name, the estimates there are, and which of them each row has: at least
     0, with an interval that contains the true count in at least `confidence` of all releases.
@@ -253,7 +253,7 @@ def _require_parts(record: ColumnRecord) -> None:
 
 
 def _open(source: Release | str | Path, column: str | None) -> Readable:
-    """A column of a release, in memory or in its folder."""
+    """Open a column of a release, in memory or in its folder."""
     if isinstance(source, Release):
         receipt = source.receipt
         record = _find_column(receipt, column)
@@ -268,13 +268,13 @@ def _open(source: Release | str | Path, column: str | None) -> Readable:
 
 
 def read_sums(folder: Path, receipt: Receipt) -> list[bytes]:
-    """The files of a release that adds up, none of any other."""
+    """Read the files of a release that adds up, none of any other."""
     files = () if receipt.sums is None else receipt.sums.files
     return [read_file(folder / name) for name in files]
 
 
 def find_adder(record: ColumnRecord, certified: Certified) -> Adder:
-    """How published counts of a column are added, from what they were drawn from."""
+    """Make the adder of a column's published counts from its certified draw."""
     return make_own_adder(certified, record.upper, record.histogram, record.matching)
 
 
@@ -320,7 +320,7 @@ class PublicGroups:
 
 
 def list_group_columns(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
-    """The columns, or the margins of several, that may make groups; none in a long table."""
+    """List the columns, or margins of several, that may make groups; none in a long table."""
     facts = receipt.table
     if facts.rows > MOST_ROWS or all(not _can_tell(c) for c in receipt.columns):
         return ()
@@ -332,7 +332,7 @@ def list_group_columns(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
 
 
 def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
-    """The groups that the receipt states totals of; those that two columns make only once.
+    """Find the groups whose totals the receipt states, each once if two columns make the same.
 
     Where codes and names make the same groups, the names are taken.
     """
@@ -358,7 +358,7 @@ def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
 
 
 def _is_plain(table: Table, name: str) -> bool:
-    """Whether every kind of file gives this column's labels back as they are."""
+    """Return whether every kind of file gives this column's labels back unchanged."""
     if name not in table.names:
         return False
     kind, labels = table.type_of(name), list(map(str, table.codes(name).labels))
@@ -368,7 +368,7 @@ def _is_plain(table: Table, name: str) -> bool:
 
 
 def group_rows(table: Table, names: Sequence[str]) -> PublicGroups | None:
-    """The groups that columns make, or None unless they are a few of several rows with labels."""
+    """Group rows by columns; None unless there are a few groups of several rows with labels."""
     columns = [table.codes(name) for name in names]
     codes = number_together([column.codes for column in columns])
     if not 2 <= int(codes.max(initial=0)) + 1 <= min(MOST_GROUPS, table.rows // 2):
@@ -386,7 +386,7 @@ def group_rows(table: Table, names: Sequence[str]) -> PublicGroups | None:
 
 
 def plain_label(label: str) -> str | None:
-    """The form in which a label is the same in memory and in every kind of file; None if none is.
+    """Return the one form that a label has in memory and in every kind of file, or None.
 
     Measurements and times are no labels: each library writes them in another way.
 
@@ -406,7 +406,7 @@ def plain_label(label: str) -> str | None:
 def state_groups(
     table: Table, receipt: Receipt, adders: Sequence[Adder], sums: Sequence[bytes]
 ) -> Receipt:
-    """The receipt with the totals of the groups that public columns make.
+    """Return the receipt with the totals of the groups that public columns make.
 
     `adders` are those of its columns, `sums` the files of a release that adds up.
     """
@@ -421,7 +421,7 @@ def state_groups(
 
 
 def add_groups(column: Readable, groups: Sequence[PublicGroups]) -> tuple[GroupRecord, ...]:
-    """The totals of a column's groups; those that cut through measured ones have none."""
+    """Estimate the totals of a column's groups, except those across measured groups."""
     record, table = column.record, column.table
     if not groups or not (_can_tell(record) and _is_quick(column.adder)):
         return ()
@@ -449,12 +449,12 @@ def add_groups(column: Readable, groups: Sequence[PublicGroups]) -> tuple[GroupR
 
 
 def _can_tell(record: ColumnRecord) -> bool:
-    """Whether the column tells the totals of groups at all."""
+    """Return whether the column tells the totals of groups at all."""
     return not record.hides_parts and (record.method.adds_up or record.total is not None)
 
 
 def _is_quick(adder: Adder) -> bool:
-    """Whether groups are added without much work before the first of them."""
+    """Return whether groups are added without much work before the first of them."""
     if isinstance(adder, MatrixAdder):
         return len(adder.mechanism.matrix) <= WIDEST_MATRIX
     return not isinstance(adder, MatchedAdder) or adder.plain.upper <= WIDEST_MATCHED
@@ -463,7 +463,7 @@ def _is_quick(adder: Adder) -> bool:
 def restate_groups(
     table: Table, receipt: Receipt, certified: Sequence[Certified], sums: Sequence[bytes]
 ) -> list[tuple[GroupRecord, ...] | None]:
-    """The totals of the groups that a receipt names, worked out again for every column.
+    """Work out the totals of the groups that a receipt names again, for every column.
 
     `certified` are what the columns' counts were drawn from. None for a column that names groups
     which its public columns do not make.
@@ -539,7 +539,7 @@ def tally_groups(
 
 @dataclass
 class _Tallies:
-    """How often every pair of a group and a count has occurred so far."""
+    """Pairs of a group and a count, and how often each has occurred so far."""
 
     groups: dict[tuple[str, ...], int] = field(default_factory=dict)
     parts: list[Integers] = field(default_factory=list)  # shape (3, pairs): group, count, times
@@ -577,7 +577,7 @@ class _Tallies:
         self.waiting = 0
 
     def join(self) -> dict[tuple[str, ...], GroupTally]:
-        """The tally of every group."""
+        """Return the tally of every group."""
         if not self.groups:
             return {}
         self._merge()
@@ -595,7 +595,7 @@ def _number(codes: Sequence[Integers], rows: int) -> Integers:
 
 
 def _count_pairs(numbers: Integers, counts: Integers) -> tuple[Integers, Integers, Integers]:
-    """The pairs of a number and a count that occur, and how often each does."""
+    """Count the pairs of a number and a count that occur."""
     values = None
     top = int(counts.max()) + 1
     if (int(numbers.max()) + 1) * top > FEW_PAIRS:

@@ -1,4 +1,4 @@
-"""What a publisher asks for: option objects, the same in Python, request files and command lines.
+"""Options of a release: objects, the same in Python, request files and command lines.
 
 Each object refuses what it can by itself; what does not go together is refused in
 `tallyveil.release.request`. Every key is explained in the docstring of its class, once.
@@ -101,7 +101,7 @@ def _read_groups(values: Any) -> tuple[tuple[str, ...], ...]:
 
 
 class Counts(Struct, frozen=True):
-    """What is known of a table of counts.
+    """Facts about a table of counts.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class Unit(Struct, frozen=True):
 
 
 class Budget(Struct, frozen=True):
-    """What is promised beside the epsilon of each column.
+    """An accuracy instead of an epsilon, or a delta next to it.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ MONTHS += ["August", "September", "October", "November", "December"]
 
 
 def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
-    """The page of `receipt`; `matrices` are each column's probabilities, for a heatmap."""
+    """Write the page of `receipt`; `matrices` are each column's probabilities, for a heatmap."""
     pairs = zip(receipt.columns, matrices, strict=True)
     sums = receipt.sums
     return render(
@@ -97,7 +97,7 @@ def _load_templates() -> Environment:
 
 
 def list_names(names: Sequence[str], most: int = LONGEST_LIST) -> str:
-    """Names with commas and a last "and"; of many only the first, and how many more there are.
+    """Join names with commas and a last "and"; of many only the first, and how many more.
 
     >>> list_names(["a", "b", "c"]), list_names(["a", "b", "c"], most=1)
     ('a, b and c', 'a and 2 more')
@@ -121,7 +121,7 @@ def _show_day(created: str) -> str:
 
 
 def _bound_certainty(receipt: Receipt) -> str:
-    """How sure anyone at 50% can become, in percent; empty where the guarantee has exceptions.
+    """Bound how sure anyone at 50% can become; empty where the guarantee has exceptions.
 
     Epsilon bounds the odds: they grow by a factor of at most e^epsilon.
     """
@@ -132,7 +132,7 @@ def _bound_certainty(receipt: Receipt) -> str:
 
 
 def _describe_multiplier(receipt: Receipt) -> str:
-    """How contributions enter the cost."""
+    """Say how contributions enter the cost."""
     times = receipt.unit.multiplier
     if all(column.method.together for column in receipt.columns):
         return f"Every epsilon is for a change of a count by up to {times}"
@@ -152,7 +152,7 @@ def _add_counts(column: ColumnRecord) -> int:
 
 
 def _describe_groups(column: ColumnRecord, groups: GroupRecord) -> dict[str, Any]:
-    """One table of totals, with an interval drawn in every line."""
+    """Describe one table of totals, with an interval drawn in every line."""
     low, high = min(0.0, *groups.low, *groups.estimate), max(1.0, *groups.high, *groups.estimate)
     published = groups.published or [0] * len(groups.rows)
     parts = {"group": groups.groups, "rows": groups.rows, "published": published}
@@ -171,7 +171,7 @@ def _describe_groups(column: ColumnRecord, groups: GroupRecord) -> dict[str, Any
 
 
 def _describe_accuracy(column: ColumnRecord, matrix: Floats | None) -> dict[str, Any]:
-    """The table and the charts of one column."""
+    """Describe the table and the charts of one column."""
     accuracy, last = column.accuracy, column.histogram.largest
     true = np.array(accuracy.true_count)
     within = true <= last
@@ -194,7 +194,7 @@ def _describe_accuracy(column: ColumnRecord, matrix: Floats | None) -> dict[str,
 
 
 def _list_lines(column: ColumnRecord, accuracy: AccuracyRecord) -> Iterator[dict[str, Any]]:
-    """A few lines of the table of accuracy, by true count."""
+    """Yield a few lines of the table of accuracy, by true count."""
     places = {true: place for place, true in enumerate(accuracy.true_count)}
     for true in sorted({*SHOWN, column.histogram.largest, column.upper} & set(places)):
         place = places[true]

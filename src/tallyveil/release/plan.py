@@ -54,13 +54,13 @@ LARGEST_BOUND = 10**15
 """Up to here every format writes a whole number in plain digits."""
 
 ReadCounts: TypeAlias = Callable[[Table, str, int], ColumnCounts]
-"""Gives the counts of a table's column, cut to an upper bound: its own, or invented ones."""
+"""Function that reads the counts of a table's column, cut to an upper bound, or invents them."""
 
 MOST_UNCHANGED = 1000
-"""A table with more other columns than this must name those that are to be published."""
+"""A table with more other columns than this must name the public ones."""
 
 MOST_SHOWN = 12
-"""How many names an error lists."""
+"""Most names that an error lists."""
 
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 """A name that may be a count: the first row where the header is missing."""
@@ -82,7 +82,7 @@ class Opened:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Which columns are published, in which row order.
+    """The published columns, and the order of rows.
 
     `grouped` rows are built anew, one for each public category; `order` is None where rows
     stay as they are.
@@ -95,7 +95,7 @@ class Layout:
 
     @classmethod
     def of_categories(cls, request: Request) -> Layout:
-        """The rows of the public list, in its order."""
+        """Lay out the rows of the public list, in its order."""
         keep = (*request.by, *(column.name for column in request.columns))
         return cls(keep, ROW_ORDERS["categories"], grouped=True)
 
@@ -127,11 +127,11 @@ class Rows:
         return Reading(*read_columns(source, request, self.read_counts))
 
     def read_counts(self, table: Table, name: str, upper: int) -> ColumnCounts:
-        """The counts of one column."""
+        """Read the counts of one column."""
         return read_counts(table, name, upper)
 
     def draw(self, plan: ReleasePlan, entropy: Entropy) -> dict[str, tuple[PublishedColumn, ...]]:
-        """Every column as it is published, once for each level: drawn, then post-processed."""
+        """Draw and post-process every column, once for each level."""
         published = {}
         for column in plan.columns:
             name = column.task.name
@@ -230,14 +230,14 @@ class ReleasePlan:
         return None if self.free is None else ZerosRecord.of(self.request.zeros, self.free)
 
     def draw(self, entropy: Entropy) -> dict[str, tuple[PublishedColumn, ...]]:
-        """Every column as it is published; nested ones are kept below one another."""
+        """Draw every column and keep nested ones below one another."""
         published = self.home.draw(self, entropy)
         certified = {plan.task.name: plan.counts_stage.certified for plan in self.columns}
         nested = {name: float(certified[name].exact_epsilon) for name in self.request.nested}
         return published | keep_order(nested, published, self.free, entropy)
 
     def read_truth(self) -> dict[str, Integers]:
-        """The true counts, not top-coded, row for row; for the data holder's eyes only."""
+        """Read the true counts, not top-coded, row for row; for the data holder's eyes only."""
         request = self.request
         if self.reading.every is not None:
             (column,) = request.columns
@@ -252,12 +252,12 @@ class ReleasePlan:
         return sums
 
     def build_table(self, counts: Mapping[str, CountArray]) -> Table:
-        """The published table with these counts, which are public by now."""
+        """Build the published table with these counts, which are public by now."""
         built = _build(self.source, self.request, self.layout, counts)
         return replace(built, format=self.request.options.output.format or built.format)
 
     def count_bytes(self) -> int:
-        """An upper bound on the size of the release, known before anything is drawn."""
+        """Bound the size of the release, before anything is drawn."""
         uppers = {column.name: column.upper for column in self.request.columns}
         proofs = sum(len(s.mechanism_bytes) + len(s.certificate_bytes) for s in self.stages)
         figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
@@ -353,7 +353,7 @@ def plan_column(
     free: Mask | None = None,
     bounds: Integers | None = None,
 ) -> Plan:
-    """The plan for one column, everything certified; `rows` is None if they are not known."""
+    """Plan one column, everything certified; `rows` is None if they are not known."""
     task = Task(
         column.name,
         column.upper,
@@ -372,14 +372,14 @@ def plan_column(
 def _build(
     source: Table, request: Request, layout: Layout, counts: Mapping[str, CountArray]
 ) -> Table:
-    """The published table with these counts, in the format that came in."""
+    """Build the published table with these counts, in the format of the input."""
     if layout.grouped:
         return source.build_grouped(request.by, request.categories, counts)
     return source.build_released(counts, layout.keep, layout.order)
 
 
 def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
-    """The table with its counts read as declared, and how many rows hold a code in their place."""
+    """Leave out rows with a code for a missing count; return the table and their number."""
     counted = [column.name for column in request.columns if column.name in source.names]
     missing = 0
     if request.options.source.na_values:
@@ -390,7 +390,7 @@ def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
 
 
 def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Reading:
-    """Rows counted into the public categories, where they are.
+    """Count records into the public categories.
 
     Which rows of a person stay is chosen with secure random bits, and itself never published.
     """
@@ -407,16 +407,16 @@ def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Readi
 
 
 def _find_bounds(source: Table, request: Request, layout: Layout) -> Integers | None:
-    """The largest count of every row, where a public column says it."""
+    """Read the largest count of every row, where a public column states it."""
     name = request.method.bound_column
     if not name:
         return None
     if layout.grouped or name not in layout.keep:
-        rule = "name a column of the table that is published unchanged beside its rows"
+        rule = "name a column of the table that is published unchanged next to its rows"
         raise ArgumentError("upper_column", rule, name)
     if request.options.source.writes_numbers:
         raise UsageError(
-            "A 'method.upper_column' is released as it is written, and must be written in plain "
+            "A 'method.upper_column' is released unchanged, and must be written in plain "
             "digits: leave out how numbers are written."
         )
     bounds = read_counts(source, name, LARGEST).values.astype(np.int64)
@@ -428,7 +428,7 @@ def _find_bounds(source: Table, request: Request, layout: Layout) -> Integers | 
 def _find_free(
     source: Table, request: Request, counts: Mapping[str, ColumnCounts], layout: Layout
 ) -> Mask:
-    """The rows that are not structural zeros, in the order of the counts."""
+    """Find the rows that are not structural zeros, in the order of the counts."""
     public = [condition.column for rule in request.zeros for condition in rule]
     index = () if layout.grouped else source.index_names
     hidden = sorted(set(public) - ({*index, *layout.keep} - set(counts)))
@@ -482,7 +482,7 @@ def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> No
 def read_columns(
     source: Table, request: Request, read: ReadCounts
 ) -> tuple[dict[str, ColumnCounts], Layout]:
-    """Every count column of a table that is aggregated already, and how it is published."""
+    """Read every count column of a table of counts, and how it is published."""
     keep = choose_columns(source, request)
     uppers = {column.name: column.upper for column in request.columns}
     source.require_publishable(n for n in (*source.index_names, *keep) if n not in uppers)
@@ -507,7 +507,7 @@ def _have_categories(source: Table, request: Request, keys: Sequence[str]) -> bo
 
 
 def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
-    """The columns of the release, in the table's own order."""
+    """Choose the columns of the release, in the table's own order."""
     for column in request.columns:
         if column.name not in source.names:
             raise _no_such_column(column.name, source, delimiter_hint(source.names))
@@ -532,7 +532,7 @@ def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
     if len(keep) - len(counted) > MOST_UNCHANGED:
         raise TableError(
             f"The table would publish {len(keep) - len(counted):,} other columns unchanged, "
-            f"and the limit is {MOST_UNCHANGED:,}. Name those that are public "
+            f"and the limit is {MOST_UNCHANGED:,}. Name the public ones "
             "in 'keep'."
         )
     return keep
@@ -541,7 +541,7 @@ def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
 def _arrange_categories(
     source: Table, request: Request, counts: dict[str, ColumnCounts], keep: tuple[str, ...]
 ) -> tuple[dict[str, ColumnCounts], Layout]:
-    """Rows in the order of the public categories, with a count of 0 where a row is missing.
+    """Order rows by the public categories, with a count of 0 where a row is missing.
 
     Whether rows are built anew depends on the names of the columns alone, never on whether
     every category has a row: that is confidential.
@@ -567,12 +567,12 @@ def _arrange_categories(
 
 
 def place_rows(source: Table, request: Request) -> Integers:
-    """The place in the public list of every row of an aggregated table."""
+    """Find the place in the public list of every row of a table of counts."""
     return place_categories(source, request.by, request.categories, request.other_place)
 
 
 def _require_no_totals(totals: Totals, request: Request, public: Sequence[str]) -> None:
-    """Ask about rows that seem to repeat others: everybody in them is counted more than once.
+    """Refuse rows that seem to repeat others: everybody in them is counted more than once.
 
     `totals` is what `find_totals` finds in the columns that are published.
     """

@@ -1,4 +1,4 @@
-"""What a release would cost, how accurate it would be, and what other methods would give.
+"""A release tried beforehand: its cost and accuracy, on invented or public counts.
 
 Nothing is drawn from the publisher's counts, and no budget is touched.
 """
@@ -72,7 +72,7 @@ NUMBER_TYPES = ("integer", "number", "any")
 
 @dataclass(frozen=True)
 class Preview:
-    """What is known before anything is drawn.
+    """Facts of a release that are known before anything is drawn.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Preview:
         JSON-ready: name, method, why, upper, whether counts are signed, and what the method says
         of its accuracy.
     outside : str
-        Which sums the promise does not cover, in words.
+        Sums that the guarantee does not cover, as text.
     simulated : tuple of dict
         What several releases did to invented or public counts; see `simulate`.
     methods : tuple of dict
@@ -100,7 +100,7 @@ class Preview:
 
     @classmethod
     def of(cls, plan: ReleasePlan) -> Preview:
-        """What a plan says."""
+        """Summarise a plan."""
         outside = plan.method.describe_outside(plan.sums)
         columns = tuple(map(_describe, plan.columns))
         return cls(plan.request, plan.charges, columns, outside)
@@ -119,7 +119,7 @@ class Preview:
 
     @property
     def promise(self) -> str:
-        """What is promised, in words."""
+        """The guarantee as a sentence."""
         return promise(self.epsilon, self.request.unit, delta=self.delta, outside=self.outside)
 
 
@@ -186,9 +186,9 @@ def preview_labels(table: Path | str, options: ReleaseOptions) -> Preview:
 def simulate_release(
     table: Path | str, options: ReleaseOptions, rows: int | None, cells: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """Several releases of invented counts with these options; see `simulate`.
+    """Release invented counts several times with these options; see `simulate`.
 
-    The table is opened only for the labels of groups, where groups were asked for.
+    The table is opened only for the labels of groups, where groups were requested.
     """
     _, opened = _open_trial(table, options, rows)
     return simulate(plan_release(opened, home=InventedRows(opened.request)), cells=cells)
@@ -200,7 +200,7 @@ def compare_release(
     rows: int | None,
     say: Say = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """What every method would cost and give on the same invented counts; see `compare_methods`."""
+    """Try every method on the same invented counts; see `compare_methods`."""
     fitting, opened = _open_trial(table, options, rows)
     home = InventedRows(opened.request)
     groups = list_groups(plan_release(opened, home=home))
@@ -210,13 +210,13 @@ def compare_release(
 def _open_trial(
     table: Path | str, options: ReleaseOptions, rows: int | None
 ) -> tuple[ReleaseOptions, Opened]:
-    """An invented table and options for it; the publisher's own where groups need its labels."""
+    """Invent a table and options for it; take the publisher's own where groups need its labels."""
     invented = _invent(options, check_options(options), rows)
     return invented or (options, _shorten(open_table(table, options)))
 
 
 def _try_out(seen: Preview, options: ReleaseOptions, opened: Opened, home: Rows) -> Preview:
-    """The same with what the plan, and other methods, do to counts that are not confidential."""
+    """Try the plan, and other methods, on counts that are not confidential."""
     plan = plan_release(opened, home=home)
     groups, request = list_groups(plan), plan.request
     used = {str(column["method"]) for column in seen.columns}
@@ -229,7 +229,7 @@ def _try_out(seen: Preview, options: ReleaseOptions, opened: Opened, home: Rows)
 
 
 def _shorten(opened: Opened) -> Opened:
-    """The first rows of a long table of counts."""
+    """Take the first rows of a long table of counts."""
     if opened.source.rows <= MOST_ROWS or opened.request.categories:
         return opened
     return replace(opened, source=opened.source.slice(0, MOST_ROWS))
@@ -238,7 +238,7 @@ def _shorten(opened: Opened) -> Opened:
 def _invent(
     options: ReleaseOptions, request: Request, rows: int | None
 ) -> tuple[ReleaseOptions, Opened] | None:
-    """An invented table and options for it, or None where labels decide what would be done."""
+    """Invent a table and options for it, or return None where labels decide the plan."""
     if request.method.public_columns:
         return None
     fitting = structs.replace(
@@ -260,7 +260,7 @@ def _invent(
 
 
 def _describe(plan: Plan) -> dict[str, Any]:
-    """What is known of one column; JSON-ready."""
+    """Describe what is known of one column; JSON-ready."""
     return {
         "name": plan.task.name,
         "method": plan.method.name,
@@ -272,7 +272,7 @@ def _describe(plan: Plan) -> dict[str, Any]:
 
 
 def invent_counts(request: Request, rows: int) -> dict[str, Integers]:
-    """So many invented counts for every column, most of them small, the same every time.
+    """Invent counts for every column, most of them small, the same every time.
 
     Columns go together as those of one table do, and none is a copy of another. A nested column
     counts some of those in the next: as many as the upper bounds of both say, at most a quarter.
@@ -294,16 +294,14 @@ def _invent_column(number: int) -> Integers:
 
 
 def invent_table(request: Request, rows: int) -> Table:
-    """A table of invented counts in the columns that are asked for."""
+    """Invent a table of counts in the requested columns."""
     counts = invent_counts(request, rows)
     labels = [(f"row {row}",) for row in range(1, rows + 1)]
     return Table.of_categories([""], labels, counts)
 
 
 class InventedRows(Rows):
-    """Rows with invented counts; of a table itself only types are looked at,
-    and labels.
-    """
+    """Rows with invented counts; of the table only types and labels are read."""
 
     is_invented = True
 
@@ -312,7 +310,7 @@ class InventedRows(Rows):
         self.invent = cache(partial(invent_counts, request))
 
     def read(self, opened: Opened, entropy: Entropy) -> Reading:
-        """Invented counts; of microdata, one for every category."""
+        """Invent counts; of microdata, one for every category."""
         request, source = opened.request, opened.source
         if not request.microdata:
             return super().read(opened, entropy)
@@ -327,7 +325,7 @@ class InventedRows(Rows):
         return Reading(counts, Layout.of_categories(request))
 
     def read_counts(self, table: Table, name: str, upper: int) -> ColumnCounts:
-        """Invented counts for a column that could hold counts."""
+        """Invent counts for a column that could hold counts."""
         kind = table.type_of(name)
         if kind not in NUMBER_TYPES and not self.request.options.source.writes_numbers:
             raise TableError(
@@ -342,14 +340,14 @@ def simulate(
     groups: Mapping[str, Integers] | None = None,
     cells: Sequence[int] = CELLS,
 ) -> list[dict[str, Any]]:
-    """Several releases of counts that are invented or public, and their errors.
+    """Release counts that are invented or public several times, and measure the errors.
 
     Parameters
     ----------
     plan : ReleasePlan
         Planned for a table whose counts are not confidential.
     groups : mapping of str to array of int, optional
-        Every row's group, by what the groups are called; by default those that were asked for.
+        Every row's group, by the name of the grouping; by default the requested ones.
     cells : sequence of int
         Where the cells of the histogram begin.
 
@@ -377,7 +375,7 @@ def simulate(
 
 
 def list_groups(plan: ReleasePlan) -> dict[str, Integers]:
-    """Every row's group, by what the groups are called: those that were named, and all rows."""
+    """List every row's group, by the name of the grouping: the named ones, and all rows."""
     rows, method = plan.rows, plan.method
     groups = {"total": np.zeros(rows, dtype=np.int64)}
     if isinstance(method, Sums):
@@ -402,7 +400,7 @@ def _measure_column(
     groups: Mapping[str, Integers],
     cells: Sequence[int],
 ) -> dict[str, Any]:
-    """How far several releases of one column lie from it."""
+    """Measure how far several releases of one column lie from it."""
     true = values.astype(np.int64)
     ordered = np.sort(true)
     sums = []
@@ -423,7 +421,7 @@ def _measure_column(
 
 
 def _average(values: Sequence[Any]) -> dict[str, float]:
-    """Mean and standard error over the runs, four digits each."""
+    """Return mean and standard error over the runs, four digits each."""
     error = float(np.std(values, ddof=1)) / len(values) ** 0.5
     return {"mean": _short(np.mean(values)), "standard_error": _short(error)}
 
@@ -435,7 +433,7 @@ def _short(value: Any) -> float:
 def _count_cells(
     true: Integers, runs: Sequence[Integers], cells: Sequence[int]
 ) -> dict[str, list[Any]]:
-    """How many rows have counts of each cell, before and after; `spread` is that of one run."""
+    """Count the rows in each cell, before and after; `spread` is that of one run."""
     largest = max(int(true.max()), *(int(run.max()) for run in runs))
     starts = [start for start in cells if start <= largest]
     edges = np.array([*starts, largest + 1])
@@ -461,7 +459,7 @@ def compare_methods(
     *,
     say: Say = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """What every other method would cost and give at the same epsilon.
+    """Try every other method at the same epsilon.
 
     Parameters
     ----------
@@ -513,7 +511,7 @@ def _require_narrow(name: str, request: Request) -> None:
 def _list_alternatives(
     request: Request, options: ReleaseOptions, already: str
 ) -> list[tuple[str, ReleaseOptions]]:
-    """Other methods by name, with the options that make sense for each; epsilon stays."""
+    """List other methods by name, with the options that make sense for each; epsilon stays."""
     public = dict.fromkeys((*(request.keep or ()), *options.method.public_columns))
     keep: Any = KEEP_ALL if request.keep_all else tuple(public) if options.count else None
     spread = options.unit.spread if options.unit.spread == "one_row" else "any"

@@ -1,4 +1,4 @@
-"""The receipt of a release: what was guaranteed, spent and done, from public things only.
+"""The receipt of a release: guarantee, cost and method, from public facts only.
 
 A `Receipt` holds facts that do not follow from one another, and a statement of what follows from
 them; `state` works the statement out again. A receipt that is read must be in its one form, and
@@ -73,11 +73,11 @@ LARGE_DELTA = Fraction(1, 1000)
 
 OPEN_RANGE = f"from 0, with {NO_UPPER:,} for all above"
 SIGNED_RANGE = f"of any sign, true ones above {NO_UPPER:,} taken as that"
-"""Counts without an upper bound, in words."""
+"""Ranges of counts without an upper bound, as text."""
 
 ONLY_ROWS = (
     "Single counts were protected with noise. Sums that are not exact were added up from them: at "
-    "this epsilon noise of their own would not make them more accurate. The published counts add "
+    "this epsilon separate noise would not make them more accurate. The published counts add "
     "up to the published sums."
 )
 
@@ -108,7 +108,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
     matching : Matching or None
         Which draws became which counts, where counts are not the draws.
     total, optimality, groups
-        Estimated totals, and expected errors beside the least possible.
+        Estimated totals, and expected errors with the least possible ones.
     unbiased : DrawnRecord or None
         The column of draws before the clamp, where it is released.
     at_most : str
@@ -209,7 +209,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
 
     @property
     def range_words(self) -> str:
-        """The possible counts, in words."""
+        """The possible counts, as text."""
         if self.bounded:
             return f"0 to {self.upper:,}"
         return SIGNED_RANGE if self.signed else OPEN_RANGE
@@ -250,7 +250,7 @@ class Program(Record, frozen=True, kw_only=True):
 
     @classmethod
     def this(cls) -> Program:
-        """Return what this program is."""
+        """Describe this program."""
         digests = {"fingerprint": fingerprint(), "page": fingerprint_page()}
         return cls(name="tallyveil", version=__version__, **digests)
 
@@ -334,7 +334,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def method(self) -> RecordedMethod:
-        """The method of the first column; those that make groups or levels have all columns."""
+        """The method of the first column, and of all columns where it makes groups or levels."""
         return self.columns[0].method
 
     @property
@@ -382,13 +382,13 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def unit_name(self) -> str:
-        """The unit in words, with what the publisher states of disjoint columns."""
+        """The unit as text, with what the publisher states of disjoint columns."""
         only = (f", and in only one of {', '.join(group)}" for group in self.disjoint)
         return self.unit.name + "".join(only)
 
     @property
     def unit_moves(self) -> str:
-        """What one unit can change, in words."""
+        """The change that one unit can make, as text."""
         together = set(self.disjoint)
         alone = [c for c in self.columns if not any(c.name in group for group in together)]
         if len(alone) + len(together) == 1:
@@ -423,7 +423,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def warning(self) -> str:
-        """What must be said of a release that is not private; empty for one that is."""
+        """The warning on a release that is not private; empty for one that is."""
         return "" if self.private else NOT_PRIVATE
 
     @property
@@ -535,7 +535,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
 
 def _find_odd_tables(receipt: Receipt) -> Iterator[str]:
-    """Yield what no released table is like."""
+    """Yield contradictions of the table."""
     table, zeros = receipt.table, receipt.zeros
     if len({column.name for column in receipt.columns}) != len(receipt.columns):
         yield "lists a column twice"
@@ -553,7 +553,7 @@ def _find_odd_tables(receipt: Receipt) -> Iterator[str]:
 
 
 def _find_odd_methods(receipt: Receipt) -> Iterator[str]:
-    """Yield what no methods of a release have."""
+    """Yield contradictions of the methods."""
     methods, sums = [column.method for column in receipt.columns], receipt.sums
     first = receipt.method
     if any(method.adds_up != (sums is not None) for method in methods):
@@ -572,7 +572,7 @@ def _find_odd_methods(receipt: Receipt) -> Iterator[str]:
 
 
 def _find_odd_accounts(receipt: Receipt) -> Iterator[str]:
-    """Yield what no account of a ledger states of a release that it paid for."""
+    """Yield contradictions of the account that paid."""
     account, total = receipt.ledger, receipt.composed
     if account is None or account.total_epsilon is None or total is None:
         return
@@ -583,7 +583,7 @@ def _find_odd_accounts(receipt: Receipt) -> Iterator[str]:
 
 
 def _find_odd_units(receipt: Receipt) -> Iterator[str]:
-    """Yield what no unit of privacy is like."""
+    """Yield contradictions of the unit of privacy."""
     unit, names = receipt.unit, [column.name for column in receipt.columns]
     counted = bool(receipt.table.counted_by)
     if unit.of_rows != counted or (
@@ -629,7 +629,7 @@ def promise(
 
 
 def _judge(epsilon: Fraction, delta: Fraction, unit: PrivacyUnit) -> str:
-    """Say what that factor means: the smaller it is, the more can be said."""
+    """Explain the factor: the smaller it is, the stronger the sentence."""
     kind = unit.kind
     if delta > LARGE_DELTA:
         return (
@@ -654,7 +654,7 @@ def _judge(epsilon: Fraction, delta: Fraction, unit: PrivacyUnit) -> str:
 
 
 def describe_limit(at_most: str, by_rank: bool) -> str:
-    """How a nested column was kept below the column `at_most`, as a sentence."""
+    """Say how a nested column was kept below the column `at_most`."""
     below = f"no row exceeds what is published for {at_most}"
     if by_rank:
         return (

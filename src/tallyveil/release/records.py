@@ -178,7 +178,7 @@ class TableRecord(Record, frozen=True, kw_only=True):
         return read_bins(self.bins)
 
     def list_ranges(self, name: str) -> tuple[str, ...]:
-        """The labels that a column counted by ranges can have; none for any other column."""
+        """List the labels that a column counted by ranges can have; none for any other column."""
         if name not in self.bins:
             return ()
         labels = self.ranges[name].labels
@@ -272,7 +272,7 @@ class GroupRecord(Record, frozen=True, kw_only=True):
 
     @property
     def groups(self) -> list[str]:
-        """What each group is called."""
+        """The name of each group."""
         parts = zip(*self.labels, strict=True)
         return [" · ".join(label or "(empty)" for label in names) for names in parts]
 
@@ -331,7 +331,7 @@ class SumsRecord(Record, frozen=True, kw_only=True):
     exact_rows : int
         How many rows are the only ones of a group whose sum is exact.
     measured : tuple of int
-        Beside structural zeros: how many sums of each level, and rows, were measured.
+        With structural zeros: how many sums of each level, and rows, were measured.
     """
 
     levels: tuple[SumsLevel, ...]
@@ -362,7 +362,7 @@ ZeroRule: TypeAlias = tuple[Condition, ...]
 
 
 def find_free(rules: Sequence[ZeroRule], table: Table) -> Mask:
-    """Which rows of a published table are not structural zeros; at least one must be."""
+    """Find the rows of a published table that are not structural zeros; at least one must be."""
     free = np.ones(table.rows, dtype=bool)
     for rule in rules:
         free &= ~meets_rule(rule, table)
@@ -372,13 +372,13 @@ def find_free(rules: Sequence[ZeroRule], table: Table) -> Mask:
 
 
 def meets_rule(rule: ZeroRule, table: Table) -> Mask:
-    """Which rows of a published table meet a rule."""
+    """Find the rows of a published table that meet a rule."""
     met: Mask = np.logical_and.reduce([condition.holds(table) for condition in rule])
     return met
 
 
 class ZerosRecord(Record, frozen=True, kw_only=True):
-    """What the receipt says of structural zeros: the rules as text, and how many rows meet one."""
+    """Structural zeros in the receipt: the rules as text, and how many rows meet one."""
 
     rules: Texts
     rows: Whole
@@ -399,12 +399,12 @@ class ZerosRecord(Record, frozen=True, kw_only=True):
         return tuple(condition.column for condition in parse_conditions(self.rules))
 
     def find_free(self, table: Table) -> Mask:
-        """Which rows of the published table are not structural zeros."""
+        """Find the rows of the published table that are not structural zeros."""
         return find_free([parse_conditions([text]) for text in self.rules], table)
 
 
 def _write(rule: ZeroRule) -> str:
-    """A rule in the words that it can be read from again."""
+    """Write a rule so that it can be read again."""
     return " and ".join(map(_write_condition, rule))
 
 

@@ -63,7 +63,7 @@ class Release:
     data : Table
         The released table.
     receipt : Receipt
-        What was promised, spent and done; ``receipt.to_dict()`` is the JSON document.
+        Guarantee, cost and method; ``receipt.to_dict()`` is the JSON document.
     published : dict of str to PublishedColumn
         The counts of every count column and their histogram.
     figures : tuple of Figures
@@ -110,7 +110,7 @@ class Release:
         return {self.receipt.table.file: content, **self.describe(FileFacts.of(content))}
 
     def describe(self, written: FileFacts) -> dict[str, bytes]:
-        """The content of every other file, for data that are `written` already."""
+        """Return the content of every other file, for data that are `written` already."""
         matrices = [f.mechanism.matrix if f.mechanism else None for f in self.figures]
         return {
             DATAPACKAGE: describe_data(self.data, written, self.receipt, sums=self.sums),
@@ -138,7 +138,7 @@ class Release:
         return f"<Release of {names}: {self.data.rows:,} rows, epsilon={epsilon:g}{mark}>"
 
     def _repr_html_(self) -> str:
-        """The promise, the cost and a bar chart per column, for notebooks."""
+        """Show the guarantee, the cost and a bar chart per column, for notebooks."""
         from tallyveil.release import svg
 
         receipt = self.receipt
@@ -162,7 +162,7 @@ def describe_data(
     types: Mapping[str, str] | None = None,
     sums: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """A Frictionless description of the data file, whose facts are `written`, and of `sums`.
+    """Describe the data file, whose facts are `written`, and `sums` as a Frictionless package.
 
     `types` are those stated for other columns, where they are known: a text file does not say
     of itself whether its codes are numbers.
@@ -188,7 +188,7 @@ def describe_data(
 def _describe_field(
     name: str, data: Table, receipt: Receipt, types: Mapping[str, str]
 ) -> dict[str, Any]:
-    """One column of the data: a released count, draws before the clamp, or a public column."""
+    """Describe one column: a released count, draws before the clamp, or a public column."""
     column = next((column for column in receipt.columns if name in column.columns), None)
     if column is None:
         kind = "string" if name in data.index_names else data.type_of(name)
@@ -204,7 +204,7 @@ def _describe_field(
 
 
 def _describe_ranges(name: str, receipt: Receipt) -> dict[str, Any]:
-    """The public ranges of a column that was counted by ranges."""
+    """Describe the public ranges of a column that was counted by ranges."""
     bins = receipt.table.ranges.get(name)
     if bins is None:
         return {}
@@ -214,7 +214,7 @@ def _describe_ranges(name: str, receipt: Receipt) -> dict[str, Any]:
 
 
 def _describe_sums(file: str, content: bytes) -> dict[str, Any]:
-    """The file of one level of a hierarchy."""
+    """Describe the file of one level of a hierarchy."""
     header = next(csv.reader(io.StringIO(content.decode("utf-8"))))
     fields = [{"name": column, "type": "any"} for column in header]
     return _describe_file(file.removesuffix(".csv"), file, "csv", FileFacts.of(content), fields)
@@ -223,7 +223,7 @@ def _describe_sums(file: str, content: bytes) -> dict[str, Any]:
 def _describe_file(
     name: str, file: str, kind: str, facts: FileFacts, fields: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """One file, with its columns."""
+    """Describe one file, with its columns."""
     is_text = kind == "csv"
     return {
         "profile": "tabular-data-resource" if is_text else "data-resource",
@@ -261,12 +261,12 @@ def write_releases(
 
 
 def _reopen(release: Release, folder: Path) -> Table:
-    """The table after it was written: the published file, where that is not in memory."""
+    """Reopen the table after it was written, where that is not in memory."""
     return release.data.reopen(lambda: reopen_released(folder / release.receipt.table.file))
 
 
 def read_receipt(folder: str | Path) -> Receipt:
-    """The receipt of the release in `folder`, or a `PackageError`."""
+    """Read the receipt of the release in `folder`, or raise a `PackageError`."""
     path = Path(folder) / RECEIPT
     try:
         content = read_file(path)
@@ -279,26 +279,26 @@ def read_receipt(folder: str | Path) -> Receipt:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON in a plain file, which has a line for every value and names no key twice."""
+    """Read JSON from a plain file with a line for every value and no key twice."""
     return parse_json(read_file(path), by_line=True)
 
 
 def plain_name(name: Any) -> str:
-    """`name` if it names a file in the folder itself, else a `PackageError`."""
+    """Return a name of a file in the folder itself; refuse any other."""
     if not isinstance(name, str) or not name or "/" in name or "\\" in name or name in (".", ".."):
         raise PackageError("A file name in the receipt points outside the folder.")
     return name
 
 
 def load_stage(folder: str | Path, stage: StageRecord) -> Certified:
-    """What a stage drew from, proved again on the way in."""
+    """Load what a stage drew from, and prove it again."""
     return load(Path(folder) / plain_name(stage.file))
 
 
 def prove_stage(
     root: Path, stage: StageRecord, proved: dict[str, Certified] | None = None
 ) -> Certified:
-    """What a stage drew from, if its files are those of the receipt and hold at its epsilon.
+    """Prove what a stage drew from: its files are the receipt's and hold at its epsilon.
 
     `proved` keeps what was proved, by file: stages that share a file are proved once.
     """
@@ -326,7 +326,7 @@ def require_listed_files(root: Path, receipt: Receipt) -> None:
 
 
 def describe_again(column: ColumnRecord, method: Method, certified: Sequence[Certified]) -> Figures:
-    """The figures of a column from what its stages drew from and its published histogram."""
+    """Work out the figures of a column from its certified stages and published histogram."""
     pairs = zip(column.stages, certified, strict=True)
     distribution = next((noise for stage, noise in pairs if stage.kind == DISTRIBUTION), None)
     outcome = Outcome(
@@ -343,10 +343,10 @@ def describe_again(column: ColumnRecord, method: Method, certified: Sequence[Cer
 
 
 def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism | None:
-    """Probabilities of published counts given true ones, for one column of a receipt.
+    """Build the probabilities of published counts given true ones, for one column.
 
-    Those of the certified mechanism itself, unless ranks were matched afterwards: then those
-    of the draw followed by the matching that the receipt states. None where the range is too wide.
+    They are the certified mechanism's, unless ranks were matched afterwards: then they are of
+    the draw followed by the matching that the receipt states. None where the range is too wide.
     """
     if column.upper + 1 > WIDEST_PICTURE:
         return None
@@ -361,7 +361,7 @@ def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism |
 def published_sets(
     column: ColumnRecord, mechanism: Mechanism, confidence: float
 ) -> ConfidenceSets | None:
-    """The confidence sets of a matched column's published counts; None for any other column."""
+    """Find the confidence sets of a matched column's counts; None for any other column."""
     if column.matching is None:
         return None
     drawn = geometric(Query.count(column.upper), column.counts_stage.certified_epsilon)
@@ -369,7 +369,7 @@ def published_sets(
 
 
 def rebuild_methodology(folder: str | Path) -> str:
-    """The text of METHODOLOGY.html; byte for byte the one in the folder."""
+    """Write METHODOLOGY.html again; byte for byte the one in the folder."""
     receipt = read_receipt(folder)
     mechanisms = [
         None if column.method.matches or column.moved else published_mechanism(folder, column)
@@ -417,7 +417,7 @@ def export(folder: str | Path, file: str | Path, *, delimiter: str = ",") -> Pat
 
 
 def _describe_copy(receipt: Receipt) -> list[list[Any]]:
-    """The second sheet of a workbook: what was promised, of what release."""
+    """List the second sheet of a workbook: the release and its guarantee."""
     title = receipt.about.describe_package().get("title", "Privatized counts")
     rows = [["title", title], ["promise", receipt.promise], ["release", receipt.release]]
     rows += [["created", receipt.created], ["epsilon", float(receipt.epsilon)]]
@@ -425,7 +425,7 @@ def _describe_copy(receipt: Receipt) -> list[list[Any]]:
 
 
 def _list_intervals(receipt: Receipt) -> list[list[Any]]:
-    """Between which numbers a count is published, by column and true count."""
+    """List the interval of a published count, by column and true count."""
     header = ["column", "true count", "published from", "published to", "in at least"]
     rows: list[list[Any]] = [header]
     for column in receipt.columns:

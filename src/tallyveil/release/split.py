@@ -62,7 +62,7 @@ class Split:
 
 
 def rule_of_thumb(epsilon: float) -> float:
-    """The share of the budget for the distribution (Kohli and Laskowski 2026, section 6).
+    """Return the distribution's share of the budget (Kohli and Laskowski 2026, section 6).
 
     f = 0.106 + 0.533 exp(-2.87 epsilon)
 
@@ -116,7 +116,7 @@ def split_budget(
 
 
 def rows_tell(epsilon: Epsilon, records: int, size: int) -> bool:
-    """Whether rows drawn at `epsilon` tell the distribution of a hierarchy without a share.
+    """Return whether rows drawn at `epsilon` tell a hierarchy's distribution without a share.
 
     From max(2, ln(records/size) - 1.2) on, as measured on releases with sums.
     """
@@ -124,7 +124,7 @@ def rows_tell(epsilon: Epsilon, records: int, size: int) -> bool:
 
 
 def _least_product(epsilon: Fraction, records: int, size: int) -> Fraction:
-    """The share with the least predicted error times the root of the predicted distance."""
+    """Find the share with the least predicted error times the root of the predicted distance."""
 
     def predict(share: Fraction) -> float:
         distance = predict_distance(float(epsilon), float(share), records, size)
@@ -138,7 +138,7 @@ def _least_product(epsilon: Fraction, records: int, size: int) -> Fraction:
 
 
 def _list_shares(epsilon: float, records: int, size: int) -> tuple[Fraction, ...]:
-    """None, and the shares that tell something of the distribution, from the smallest on.
+    """List 0, and the shares that tell something of the distribution, from the smallest on.
 
     The smooth estimate needs five rows for each cell, and more rows outside the fullest cell than
     four standard deviations sqrt(2)/epsilon1 of a total: a quarter of all rows is allowed for.
@@ -154,7 +154,7 @@ def _count_in_use(size: int) -> int:
 
 
 def choose_split(tradeoff: Tradeoff | None, epsilon: Epsilon, *, records: int, size: int) -> Split:
-    """The split of the method preserve: that of a tradeoff, or the predicted one without."""
+    """Split the budget of the method preserve: for a tradeoff, or as predicted without."""
     if tradeoff is None:
         return split_budget(epsilon, records=records, size=size)
     if isinstance(tradeoff, str):
@@ -207,7 +207,7 @@ def split_for_tradeoff(tradeoff: Fraction, epsilon: Epsilon, *, records: int, si
 
 
 def predict_error(epsilon: float) -> float:
-    """The mean absolute error of matched counts to be expected from draws at `epsilon`.
+    """Predict the mean absolute error of matched counts from draws at `epsilon`.
 
     That of plain noise, 2a/(1 - a^2), times 1/(1 + 0.45 epsilon^(-2/3)), the usual gain from
     knowing the distribution: measured on five tables, within a factor of two.
@@ -216,7 +216,7 @@ def predict_error(epsilon: float) -> float:
 
 
 def predict_distance(epsilon: float, share: float, records: int, size: int) -> float:
-    """The distance of the estimated distribution to be expected, if it gets `share` of epsilon.
+    """Predict the distance of the estimated distribution that gets `share` of epsilon.
 
     With R rows for each of at most 100 cells and s the error of plain noise, it is
     0.28 R^-0.3 s^(2/3) (1 + f (R sqrt(epsilon s) + e^-2)/12)^(-3/4), e = epsilon, but at least 0.1:
@@ -233,5 +233,5 @@ def predict_distance(epsilon: float, share: float, records: int, size: int) -> f
 
 
 def _plain_error(epsilon: float) -> float:
-    """The mean absolute value of geometric noise, 2a/(1 - a^2) = 1/sinh(epsilon)."""
+    """Return the mean absolute value of geometric noise, 2a/(1 - a^2) = 1/sinh(epsilon)."""
     return 1 / math.sinh(min(epsilon, 700.0))

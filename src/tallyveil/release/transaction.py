@@ -66,7 +66,7 @@ def publish_table(
     command : str
         What called, for the ledger.
     say : callable
-        Told the name of every step as it begins.
+        Called with the name of every step as it begins.
     remark : callable
         Shown the plan, before anything is spent; for the publisher's eyes.
     request : str
@@ -149,7 +149,7 @@ def _check_report(options: ReleaseOptions) -> None:
 
 
 def open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
-    """The ledger to debit and the dataset's name in it, or None where no ledger was asked for."""
+    """Open the ledger to debit, with the dataset's name in it; None without a ledger."""
     book = options.ledger
     if book is None and options.dataset is None:
         return None
@@ -192,7 +192,7 @@ def _make_debit(plan: ReleasePlan, command: str, release: str, request: str) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Builder:
-    """What the releases of all levels have in common."""
+    """Facts that the releases of all levels have in common."""
 
     plan: ReleasePlan
     release: str
@@ -201,7 +201,7 @@ class _Builder:
     private: bool
 
     def build(self, level: int, columns: Mapping[str, PublishedColumn]) -> Release:
-        """The release of one level (the only one, 0, unless there is a ladder)."""
+        """Build the release of one level (the only one, 0, unless there is a ladder)."""
         plan, request = self.plan, self.plan.request
         named = [published.name_columns(name) for name, published in columns.items()]
         data = plan.build_table({name: c for part in named for name, c in part.items()})
@@ -237,7 +237,7 @@ class _Builder:
         return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)
 
     def _list_stages(self, plan: Plan, level: int) -> tuple[PlannedStage, ...]:
-        """The stages behind one level: of a ladder, only what its readers may see."""
+        """List the stages behind one level: of a ladder, only what its readers may see."""
         ladder = plan.counts_stage.certified
         if not isinstance(ladder, Ladder):
             return plan.stages
@@ -344,7 +344,7 @@ class ProofFiles:
 
 @contextmanager
 def _reserve_report(options: ReleaseOptions) -> Iterator[IO[str] | None]:
-    """The confidential report, open for its owner only; removed again if the release fails."""
+    """Open the confidential report for its owner only; remove it if the release fails."""
     if options.output.confidential_report is None:
         yield None
         return

@@ -28,7 +28,7 @@ MOST_SEARCHED = 100_000
 
 
 def list_remarks(plan: ReleasePlan) -> list[str]:
-    """Everything a publisher should know, in sentences."""
+    """List everything a publisher should know, in sentences."""
     remarks = (
         _remark_on_missing(plan),
         _remark_on_total(plan),
@@ -43,13 +43,13 @@ def list_remarks(plan: ReleasePlan) -> list[str]:
 
 
 def list_unreleased(plan: ReleasePlan) -> list[str]:
-    """List the columns of the table that stay at home: neither counted nor named as public."""
+    """List the columns of the table that are not released: neither counted nor public."""
     released = {*plan.layout.keep, *plan.counts}
     return [name for name in plan.source.names if name not in released]
 
 
 def list_notes(plan: ReleasePlan) -> list[str]:
-    """All remarks and, for somebody at a screen, what was cut at a bound or is not measured."""
+    """List all remarks and, for a user at a screen, what was top-coded or is not measured."""
     notes = (
         _note_on_cut(plan),
         plan.columns[0].method.note(plan.columns),
@@ -59,7 +59,7 @@ def list_notes(plan: ReleasePlan) -> list[str]:
 
 
 def remark_on_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
-    """A remark for the publisher where a cost, or a delta, protects little, else None."""
+    """Warn of a cost, or a delta, that protects little; None for any other."""
     if delta > LARGE_DELTA:
         return (
             f"Delta {float(delta):g} protects little: with that chance the promise may fail. A "
@@ -71,7 +71,7 @@ def remark_on_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
 
 
 def _note_on_cut(plan: ReleasePlan) -> str:
-    """Counts above the upper bound, without saying how many."""
+    """Note counts above the upper bound, without saying how many."""
     bounds = " or 'upper_column'" if plan.method.bound_column else ""
     cut: dict[str, list[str]] = {}
     for column in plan.request.columns:
@@ -87,7 +87,7 @@ def _note_on_cut(plan: ReleasePlan) -> str:
 
 
 def _note_on_delta(plan: ReleasePlan) -> str:
-    """A delta that was given and is not spent."""
+    """Note a delta that was given and is not spent."""
     unit = plan.request.unit
     if not unit.separate or unit.delta:
         return ""
@@ -98,7 +98,7 @@ def _note_on_delta(plan: ReleasePlan) -> str:
 
 
 def _remark_on_missing(plan: ReleasePlan) -> str:
-    """Rows that are left out whole because one of their counts is missing."""
+    """Warn of rows that are left out because one of their counts is missing."""
     if not plan.missing:
         return ""
     rows = "1 row has" if plan.missing == 1 else f"{plan.missing:,} rows have"
@@ -115,7 +115,7 @@ def _remark_on_missing(plan: ReleasePlan) -> str:
 
 
 def _remark_on_total(plan: ReleasePlan) -> str:
-    """A row that a column which stays at home, or the lack of labels, shows to be a total."""
+    """Warn of a row that an unreleased column, or the lack of labels, shows to be a total."""
     allowed = plan.layout.grouped or plan.request.options.counts.allow_totals
     if allowed or not 2 < plan.rows <= MOST_SEARCHED:
         return ""
@@ -151,7 +151,7 @@ def _ends_bare(plan: ReleasePlan) -> bool:
 
 
 def _remark_on_order(plan: ReleasePlan) -> str:
-    """Rows sorted by a confidential count, unless a public column explains the order."""
+    """Warn of rows sorted by a confidential count, unless a public column explains the order."""
     layout = plan.layout
     if layout.grouped or layout.order is not None or plan.rows < 3:
         return ""
@@ -160,14 +160,14 @@ def _remark_on_order(plan: ReleasePlan) -> str:
         is_ordered = bool((after >= before).all() or (after <= before).all())
         if is_ordered and (after != before).any() and not _is_explained(plan):
             return (
-                f"The rows stand in the order of {name!r}, and row order is published. Unless "
+                f"The rows are in the order of {name!r}, and row order is published. Unless "
                 "that order is public, sort the file by public columns first."
             )
     return ""
 
 
 def _remark_on_nested(plan: ReleasePlan) -> str:
-    """Nested columns that stand the other way round in most rows where they differ."""
+    """Warn of nested columns in the wrong order in most rows where they differ."""
     names, counts = plan.request.nested, plan.counts
     for small, large in pairwise(names):
         few, many = counts[small].values, counts[large].values
@@ -186,7 +186,7 @@ def _is_explained(plan: ReleasePlan) -> bool:
 
 
 def _remark_on_exact_rows(plan: ReleasePlan) -> str:
-    """Rows whose true counts an invariant gives away."""
+    """Warn of rows whose true counts an invariant gives away."""
     sums, method = plan.sums, plan.method
     if sums is None or not isinstance(method, Hierarchy) or not sums.exact_rows:
         return ""
@@ -198,7 +198,7 @@ def _remark_on_exact_rows(plan: ReleasePlan) -> str:
 
 
 def _remark_on_kept_counts(plan: ReleasePlan) -> str:
-    """Whole numbers that go out because all other columns do; running numbers apart."""
+    """Warn of whole numbers that are released with all other columns, except running numbers."""
     request, source = plan.request, _look_at(plan)
     named = {*(request.keep or ()), *request.by, *plan.counts, *plan.source.index_names}
     if not request.keep_all or plan.layout.grouped:
@@ -218,7 +218,7 @@ def _remark_on_kept_counts(plan: ReleasePlan) -> str:
 
 
 def _remark_on_formulas(plan: ReleasePlan) -> str:
-    """Cells that a spreadsheet would run as formulas."""
+    """Warn of cells that a spreadsheet would run as formulas."""
     if plan.layout.grouped:
         return ""
     names = [name for name in plan.layout.keep if name not in plan.counts]
@@ -232,7 +232,7 @@ def _remark_on_formulas(plan: ReleasePlan) -> str:
 
 
 def _look_at(plan: ReleasePlan) -> Table:
-    """The first rows of the table: enough to say what a column holds."""
+    """Take the first rows of the table: enough to say what a column holds."""
     return next(iter(plan.source.batches()), plan.source)
 
 
