@@ -7,17 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import escape_controls
 
 FIGURE_SLACK = 2e-6
 """How far a stated figure, printed with six decimals, may be from the one worked out here."""
-
-TOTAL_SLACK = 1e-10
-"""By how much of itself a stated total may differ: sums of doubles differ in their last digits."""
 
 LONGEST_DETAIL = 300
 NOT_COMPARED = (
@@ -129,19 +124,19 @@ def try_check(name: str, check: Callable[[], str]) -> Finding:
         return Finding(name, False, escape_controls(words[:LONGEST_DETAIL]))
 
 
-def is_same_total(stated: Any, expected: Any) -> bool:
-    """Compare stated totals with those worked out here, except for the last digits of doubles."""
-    return type(stated) is type(expected) and bool(
-        np.allclose(stated, expected, rtol=TOTAL_SLACK, atol=FIGURE_SLACK)
-    )
-
-
-def is_close(stated: Any, expected: Any) -> bool:
-    """Compare a stated figure with the one worked out here, as far as printed digits tell."""
+def agrees(
+    stated: Any, expected: Any, relative: float = FIGURE_SLACK, absolute: float = FIGURE_SLACK
+) -> bool:
+    """Compare a stated figure, or all of a record, with the one worked out here."""
     if type(stated) is not type(expected):
         return False
-    if isinstance(expected, list):
-        return len(stated) == len(expected) and all(map(is_close, stated, expected))
+    if isinstance(expected, dict):
+        stated, expected = (list(part.items()) for part in (stated, expected))
+    if isinstance(expected, (list, tuple)):
+        pairs = zip(stated, expected, strict=False)
+        return len(stated) == len(expected) and all(
+            agrees(*pair, relative, absolute) for pair in pairs
+        )
     if not isinstance(expected, (int, float)):
         return bool(stated == expected)
-    return bool(abs(stated - expected) <= FIGURE_SLACK * (1 + abs(expected)))
+    return bool(abs(stated - expected) <= absolute + relative * abs(expected))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from itertools import islice, pairwise
 from pathlib import Path
@@ -23,8 +23,7 @@ from tallyveil.certified.base import Certified
 from tallyveil.check.findings import (
     Finding,
     NotComparedError,
-    is_close,
-    is_same_total,
+    agrees,
     remember,
     try_check,
 )
@@ -59,6 +58,18 @@ from tallyveil.tables.labels import find_formulas, require_own_names
 from tallyveil.tables.published import read_released
 from tallyveil.tables.table import Table, read_signed
 from tallyveil.untrusted import hash_file, read_file
+
+TOTAL_SLACK = 1e-10
+"""By how much of itself a stated total may differ: sums of doubles differ in their last digits."""
+
+FIGURES: Mapping[str, tuple[str, tuple[float, ...]]] = {
+    "properties": ("{} has other properties", ()),
+    "accuracy": ("the stated accuracy of {} is not that of its mechanism", ()),
+    "total": ("the stated total of {} is not that of its published counts", (TOTAL_SLACK,)),
+    "optimality": ("{} misstates how far it is from the best there is", ()),
+    "spread": ("the stated spread of {} is not that of its distribution", (1e-9, 1e-3)),
+}
+"""What is wrong if a column states other figures, and by how much they may differ."""
 
 UNPROVED = "the certificates do not hold, and without them there is nothing to work out again"
 
@@ -324,26 +335,13 @@ def _check_figures(
         require(fits, f"the matching of {column.name} is not that of its published counts")
         figures = describe_again(column, method, drawn_from)
         matrices.append(None if figures.mechanism is None else figures.mechanism.matrix)
-        require(figures.properties == column.properties, f"{column.name} has other properties")
-        stated, expected_accuracy = to_plain(column.accuracy), to_plain(figures.accuracy.record())
-        fits = all(is_close(stated[key], expected_accuracy[key]) for key in expected_accuracy)
-        require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
+        for name, expected in figures.state().items():
+            problem, slack = FIGURES[name]
+            same = agrees(to_plain(getattr(column, name)), to_plain(expected), *slack)
+            require(same, problem.format(column.name))
         drawn = DrawnRecord.of(column.name, drawn_from[-1], column.signed)
         fits = column.unbiased == (drawn if method.unbiased or column.signed else None)
         require(fits, f"{column.name} misstates its unbiased column")
-        sums, total = to_plain(column.total) or {}, to_plain(figures.state_total()) or {}
-        fits = sums.keys() == total.keys() and all(is_same_total(sums[k], total[k]) for k in total)
-        require(fits, f"the stated total of {column.name} is not that of its published counts")
-        bounds, least = to_plain(column.optimality) or {}, to_plain(figures.optimality) or {}
-        fits = bounds.keys() == least.keys() and all(is_close(bounds[k], least[k]) for k in least)
-        require(fits, f"{column.name} misstates how far it is from the best there is")
-        spread = figures.spread
-        same = (column.spread is None) == (spread is None)
-        if spread is not None and column.spread is not None:
-            same = len(spread) == len(column.spread) and bool(
-                np.allclose(column.spread, 2 * spread, rtol=1e-9, atol=1e-3)
-            )
-        require(same, f"the stated spread of {column.name} is not that of its distribution")
     return "every figure as worked out again"
 
 
@@ -369,16 +367,16 @@ def _check_groups(
         public = groups is not None
         require(public, f"the groups of {column.name} are not those of public columns")
         stated, expected = column.groups, groups or ()
-        same = len(stated) == len(expected) and all(map(_agree, stated, expected))
+        same = len(stated) == len(expected) and all(map(_same_groups, stated, expected))
         require(same, f"the totals of groups of {column.name} are not those of the data")
     kinds = sum(len(column.groups) for column in receipt.columns)
     return f"totals of {kinds} {'kind' if kinds == 1 else 'kinds'} of groups as worked out again"
 
 
-def _agree(stated: GroupRecord, expected: GroupRecord) -> bool:
+def _same_groups(stated: GroupRecord, expected: GroupRecord) -> bool:
     """Return whether two records agree; doubles differ between processors in their last digits."""
     same = structs.replace(stated, estimate=expected.estimate) == expected
-    return same and is_same_total(stated.estimate, expected.estimate)
+    return same and agrees(stated.estimate, expected.estimate, TOTAL_SLACK)
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashed) -> str:

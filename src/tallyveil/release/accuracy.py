@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -129,13 +130,21 @@ class Figures:
     total: Estimate | None
     optimality: OptimalityRecord | None = None
 
-    def state_total(self) -> TotalRecord | None:
-        """Return the total as receipts state it, rounded, or None."""
-        if self.total is None:
-            return None
-        names = ("value", "standard_error", "low", "high")
-        rounded = {name: round(float(getattr(self.total, name)), 6) for name in names}
-        return TotalRecord(confidence=CONFIDENCE, **rounded)
+    def state(self) -> dict[str, Any]:
+        """Return what a receipt states of these figures, rounded, by field."""
+        total = None
+        if self.total is not None:
+            names = ("value", "standard_error", "low", "high")
+            rounded = {name: round(float(getattr(self.total, name)), 6) for name in names}
+            total = TotalRecord(confidence=CONFIDENCE, **rounded)
+        spread = None if self.spread is None else tuple(np.round(2 * self.spread, 3).tolist())
+        return {
+            "properties": self.properties,
+            "accuracy": self.accuracy.record(),
+            "spread": spread,
+            "total": total,
+            "optimality": self.optimality,
+        }
 
 
 def choose_stated(last: int, *others: int) -> Integers:
@@ -238,7 +247,7 @@ class Outcome:
         """How published counts are added."""
         return make_own_adder(self.drawn_from, self.upper, self.histogram, self.matching)
 
-    def state(
+    def measure(
         self,
         accuracy: Accuracy,
         spread: Floats | None,
@@ -280,7 +289,7 @@ def describe_drawn(outcome: Outcome, bounded: bool = True) -> Figures:
     def expect(shares: Floats) -> float:
         return float(shares @ expect_drawn(certified, upper, outcome.signed))
 
-    return outcome.state(accuracy, spread, outcome.mechanism, expect if bounded else None)
+    return outcome.measure(accuracy, spread, outcome.mechanism, expect if bounded else None)
 
 
 def describe_matched(outcome: Outcome, bounded: bool = True) -> Figures:
@@ -297,7 +306,7 @@ def describe_matched(outcome: Outcome, bounded: bool = True) -> Figures:
         epsilon1 = Fraction(0) if first is None else first.exact_epsilon
         spread = estimate_spread(outcome.rows, epsilon1, epsilon)
     expect = partial(expect_matched, epsilon=epsilon, matching=matching)
-    return outcome.state(accuracy, spread, None, expect if bounded else None)
+    return outcome.measure(accuracy, spread, None, expect if bounded else None)
 
 
 def make_own_adder(
