@@ -8,7 +8,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.release.folder import CHECKSUMS, checksums_text
+from tallyveil.release.folder import CHECKSUMS, list_checksums
 from tallyveil.release.receipt import Receipt
 from tests.asking import privatize
 
@@ -33,8 +33,9 @@ def failed(folder):
 
 def reseal(folder):
     """Make the checksums right again, as a forger would."""
-    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
-    (folder / CHECKSUMS).write_text(checksums_text(files))
+    files = (path for path in folder.iterdir() if path.name != CHECKSUMS)
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    (folder / CHECKSUMS).write_text(list_checksums(sums))
 
 
 def edit(folder, name, change):

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats, Integers, Mask
+from tallyveil.arrays import Floats, Mask
 from tallyveil.certified.base import Certified
 from tallyveil.check.findings import (
     Finding,
@@ -36,6 +36,7 @@ from tallyveil.release.folder import (
     METHODOLOGY,
     RECEIPT,
     FileFacts,
+    list_checksums,
     name_level_folder,
 )
 from tallyveil.release.groups import read_sums, restate_groups
@@ -165,8 +166,8 @@ def _check_files(root: Path, hashed: Hashed) -> str:
         plain = "/" not in name and "\\" not in name and name not in listed
         require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
         listed[name] = value
-    one_form = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed))
-    require(read_file(root / CHECKSUMS) == one_form.encode(), f"{CHECKSUMS} has another form")
+    is_one_form = read_file(root / CHECKSUMS) == list_checksums(listed).encode()
+    require(is_one_form, f"{CHECKSUMS} has another form")
     odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
     require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
     for name, value in listed.items():
@@ -281,17 +282,13 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
     return f"{table.rows:,} rows, {held}{warning}"
 
 
-def read_published(table: Table, column: ColumnRecord) -> Integers:
-    """Read the published counts of a column; signed ones are clamped at 0."""
+def _read_column(table: Table, column: ColumnRecord) -> NDArray[Any]:
+    """Read the counts in a narrow type, in batches; refuse any outside its range.
+
+    Signed counts are clamped at 0.
+    """
     if column.signed:
         return read_signed(table, column.name).clip(0, column.upper)
-    return table.counts(column.name)
-
-
-def _read_column(table: Table, column: ColumnRecord) -> NDArray[Any]:
-    """Read the counts in a narrow type, in batches; refuse any outside its range."""
-    if column.signed:
-        return read_published(table, column)
     read, plain = read_plain_counts(table, column.name, column.upper)
     require(not read.above, f"a count of {column.name} lies outside 0..{column.upper}")
     require(plain, f"a count of {column.name} is not written in its one form")

@@ -107,6 +107,11 @@ class Histogram:
         """The largest published count."""
         return self.counts[-1]
 
+    @property
+    def total(self) -> int:
+        """The sum of all published counts."""
+        return sum(count * rows for count, rows in zip(self.counts, self.rows, strict=True))
+
     def spread_out(self, size: int) -> Integers:
         """Return the rows of every count 0..size-1, shape (size,)."""
         dense = np.zeros(size, dtype=np.int64)

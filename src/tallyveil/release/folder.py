@@ -48,16 +48,8 @@ class FileFacts:
         return cls(len(content), hashlib.sha256(content).hexdigest())
 
 
-def checksums_text(files: Mapping[str, bytes]) -> str:
+def list_checksums(sums: Mapping[str, str]) -> str:
     """Write one line per file, sorted by name, as ``sha256sum --check`` reads it."""
-    return _list_checksums(_hash_files(files))
-
-
-def _hash_files(files: Mapping[str, bytes]) -> dict[str, str]:
-    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-
-
-def _list_checksums(sums: Mapping[str, str]) -> str:
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
 
 
@@ -108,8 +100,9 @@ class Staging:
             folder = self._open(inner)
             for name in sorted(files):
                 _write(folder / name, files[name])
-            sums = self.written.get(inner, {}) | _hash_files(files)
-            _write(folder / CHECKSUMS, _list_checksums(sums).encode())
+            sums = {name: FileFacts.of(content).sha256 for name, content in files.items()}
+            sums |= self.written.get(inner, {})
+            _write(folder / CHECKSUMS, list_checksums(sums).encode())
             _force_names(folder)
         os.chmod(self.hidden, _usual_mode(self.hidden))
         _force_names(self.hidden)

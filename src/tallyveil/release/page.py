@@ -90,7 +90,6 @@ def _load_templates() -> Environment:
         "quoted": lambda code: f"“{code}”" if code else "an empty cell",
         "shell": shlex.quote,
         "short": lambda value: f"{float(value):.4g}",
-        "sum_of_counts": _add_counts,
         "tradeoff": show_tradeoff,
     }
     return templates
@@ -144,11 +143,6 @@ def _describe_multiplier(receipt: Receipt) -> str:
             f"than a hundredth. Every epsilon is multiplied by {times}, and delta is 0"
         )
     return f"Every epsilon is multiplied by {times}"
-
-
-def _add_counts(column: ColumnRecord) -> int:
-    pairs = zip(column.histogram.counts, column.histogram.rows, strict=True)
-    return sum(count * rows for count, rows in pairs)
 
 
 def _describe_groups(column: ColumnRecord, groups: GroupRecord) -> dict[str, Any]:

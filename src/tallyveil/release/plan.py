@@ -291,11 +291,18 @@ def open_table(table: Any, options: ReleaseOptions) -> Opened:
         raise TableError(
             "The table has no rows, and no list of categories says which it could have."
         )
-    if source.kind != ARRAY:
-        return Opened(request, *_read_as_declared(source, request))
-    if request.options.source.writes_numbers:
-        raise UsageError("An array holds numbers: leave out how they are written.")
-    return Opened(request, source)
+    declared = request.options.source
+    if source.kind == ARRAY:
+        if declared.writes_numbers:
+            raise UsageError("An array holds numbers: leave out how they are written.")
+        return Opened(request, source)
+    missing = 0
+    if declared.na_values:
+        counted = [column.name for column in request.columns if column.name in source.names]
+        source, missing = leave_out_missing(source, counted, declared.na_values)
+        if source.rows == 0:
+            raise TableError("Every row has a code for a missing count: nothing is left.")
+    return Opened(request, replace(source, options=declared), missing)
 
 
 def plan_release(
@@ -326,9 +333,8 @@ def plan_release(
     if free is not None and home.is_invented:
         counts = {name: column.keep_only(free) for name, column in counts.items()}
         reading = replace(reading, counts=counts)
-    if free is not None:
-        for name, column in counts.items():
-            require_zero(name, column.values, free)
+    elif free is not None:
+        _require_zeros(counts, free)
     method = request.method
     labels = Labels(source, request.categories if layout.grouped else (), request.by)
     groups = method.group(labels, layout.order, free)
@@ -376,17 +382,6 @@ def _build(
     if layout.grouped:
         return source.build_grouped(request.by, request.categories, counts)
     return source.build_released(counts, layout.keep, layout.order)
-
-
-def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
-    """Leave out rows with a code for a missing count; return the table and their number."""
-    counted = [column.name for column in request.columns if column.name in source.names]
-    missing = 0
-    if request.options.source.na_values:
-        source, missing = leave_out_missing(source, counted, request.options.source.na_values)
-        if source.rows == 0:
-            raise TableError("Every row has a code for a missing count: nothing is left.")
-    return replace(source, options=request.options.source), missing
 
 
 def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Reading:
@@ -606,10 +601,11 @@ def _list_names(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else "")
 
 
-def require_zero(name: str, counts: CountArray, free: Mask) -> None:
-    """Raise a `TableError` if a row that must be 0 is not; it does not say which."""
-    if counts[~free].any():
-        raise TableError(
-            f"Column {name!r} has a count above 0 in a row that 'counts.structural_zeros' "
-            "declares to be 0. Correct the table, or narrow the condition."
-        )
+def _require_zeros(counts: Mapping[str, ColumnCounts], free: Mask) -> None:
+    """Refuse a count in a row that must be 0, without saying which."""
+    for name, column in counts.items():
+        if column.values[~free].any():
+            raise TableError(
+                f"Column {name!r} has a count above 0 in a row that 'counts.structural_zeros' "
+                "declares to be 0. Correct the table, or narrow the condition."
+            )

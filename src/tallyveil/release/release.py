@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -192,7 +192,12 @@ def _describe_field(
     column = next((column for column in receipt.columns if name in column.columns), None)
     if column is None:
         kind = "string" if name in data.index_names else data.type_of(name)
-        return {"name": name, "type": types.get(name, kind), **_describe_ranges(name, receipt)}
+        field: dict[str, Any] = {"name": name, "type": types.get(name, kind)}
+        if name in receipt.table.bins:
+            begin = ", ".join(f"{limit:.15g}" for limit in receipt.table.ranges[name].limits)
+            field["description"] = f"ranges that begin at {begin}; each ends where the next begins"
+            field["constraints"] = {"enum": list(receipt.table.list_ranges(name))}
+        return field
     if name == column.drawn_column:
         words = "an unbiased estimate of the count, with noise; see METHODOLOGY.html"
         limits: dict[str, Any] = {"required": True}
@@ -201,16 +206,6 @@ def _describe_field(
         words = f"{use}; see METHODOLOGY.html"
         limits = {"required": True, "minimum": 0, "maximum": column.upper}
     return {"name": name, "type": "integer", "description": words, "constraints": limits}
-
-
-def _describe_ranges(name: str, receipt: Receipt) -> dict[str, Any]:
-    """Describe the public ranges of a column that was counted by ranges."""
-    bins = receipt.table.ranges.get(name)
-    if bins is None:
-        return {}
-    begin = ", ".join(f"{limit:.15g}" for limit in bins.limits)
-    words = f"ranges that begin at {begin}; each ends where the next begins"
-    return {"description": words, "constraints": {"enum": list(receipt.table.list_ranges(name))}}
 
 
 def _describe_sums(file: str, content: bytes) -> dict[str, Any]:
@@ -254,15 +249,11 @@ def write_releases(
         facts = home.write(place, inner, release.receipt.table.file, release.data)
         folders[inner] = release.describe(facts)
     folder = place.commit(folders)
-    return tuple(
-        replace(release, data=_reopen(release, folder / inner))
-        for inner, release in zip(names, releases, strict=True)
-    )
-
-
-def _reopen(release: Release, folder: Path) -> Table:
-    """Reopen the table after it was written, where that is not in memory."""
-    return release.data.reopen(lambda: reopen_released(folder / release.receipt.table.file))
+    written = []
+    for inner, release in zip(names, releases, strict=True):
+        open_again = partial(reopen_released, folder / inner / release.receipt.table.file)
+        written.append(replace(release, data=release.data.reopen(open_again)))
+    return tuple(written)
 
 
 def read_receipt(folder: str | Path) -> Receipt:

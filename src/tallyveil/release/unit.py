@@ -19,11 +19,6 @@ from msgspec.structs import replace
 from tallyveil.budget.accounting import compose
 from tallyveil.errors import ArgumentError, UsageError
 
-UNITS = ("person", "event")
-NEIGHBOURS = ("add_remove", "replace_one")
-BOUNDS = ("stated", "enforced")
-"""How often a person is counted is stated by the publisher, or made true by leaving rows out."""
-
 WIDEST_DELTA = 1000
 """The largest upper bound with a delta: mechanisms with one are matrices."""
 
@@ -37,10 +32,11 @@ LEAST_GAIN = Fraction(1, 100)
 class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The unit of privacy, and by how much it can move counts.
 
-    `of_rows` says that contributions are rows of microdata, and not counts of an aggregated
-    column; `bound` is one of `BOUNDS`; `one_row` says that all of a unit's contributions are in
-    one row of the published table, `separate` that no two are. The latter may have a `delta`: the
-    epsilons of a unit's rows are then composed, and the whole has that delta.
+    `of_rows` says that contributions are rows of microdata, and not counts of an aggregated column;
+    `bound` says whether the publisher states how often a person is counted, or rows are left out
+    to enforce it; `one_row` says that all of a unit's contributions are in one row of the published
+    table, `separate` that no two are. The latter may have a `delta`: the epsilons of a unit's rows
+    are then composed, and the whole has that delta.
 
     >>> PrivacyUnit(contributions=3).multiplier, PrivacyUnit("event").name
     (3, 'one single event, such as a visit or a test, and not a person')
