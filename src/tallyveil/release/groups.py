@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Integers, Mask
+from tallyveil.arrays import Integers
 from tallyveil.certified.base import Certified
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.matrix import check_confidence
@@ -152,41 +152,35 @@ def estimate_total(
     released_column = _open(source, column)
     table, receipt, record = released_column.table, released_column.receipt, released_column.record
     names = (by,) if isinstance(by, str) else tuple(by or ())
-    texts = (where,) if isinstance(where, str) else tuple(where or ())
-    if names or texts:
+    conditions = parse_conditions((where,) if isinstance(where, str) else tuple(where or ()))
+    if names or conditions:
         _require_parts(record)
-    if table.rows > MOST_AT_ONCE and receipt.zeros is None and not record.method.adds_up:
-        return _add_batches(table, released_column, names, texts, confidence)
-    rows = np.flatnonzero(_choose_rows(table, receipt, texts))
-    if len(rows) == 0:
-        raise ArgumentError("where", "leave at least one row")
-    add = record.method.prepare_adding(released_column, confidence, whole=not names)
-    if not names:
-        return add(rows)
+    _require_public([condition.column for condition in conditions], receipt, "where")
     _require_public(names, receipt, "by")
-    return {key: add(part) for key, part in _group_rows(table, names, rows)}
+    if table.rows > MOST_AT_ONCE and receipt.zeros is None and not record.method.adds_up:
+        totals = _add_batches(released_column, names, conditions, confidence)
+    else:
+        chosen = np.ones(table.rows, dtype=bool)
+        for condition in conditions:
+            chosen &= condition.holds(table)
+        add = record.method.prepare_adding(released_column, confidence, whole=not names)
+        groups = _group_rows(table, names, np.flatnonzero(chosen))
+        totals = {key: add(rows) for key, rows in groups}
+    if not totals:
+        raise ArgumentError("where", "leave at least one row")
+    return totals if names else totals[""]
 
 
 def _add_batches(
-    table: Table,
-    column: Readable,
-    by: Sequence[str],
-    where: Sequence[str],
-    confidence: float,
-) -> Any:
+    column: Readable, by: Sequence[str], where: Sequence[Condition], confidence: float
+) -> dict[Any, Estimate]:
     """Estimate the total of a long table, or those of its groups, from tallies."""
-    record, adder, conditions = column.record, column.adder, parse_conditions(where)
-    _require_public([condition.column for condition in conditions], column.receipt, "where")
-    _require_public(by, column.receipt, "by")
-    read = partial(read_values, record=record)
+    record, read = column.record, partial(read_values, record=column.record)
     name = record.name if record.unbiased is None else record.drawn_column
-    totals = {
-        key if len(by) > 1 else "".join(key): adder.add(group.counts, confidence, group.times)
-        for key, group in tally_groups(table, by, conditions, [name], read).items()
+    return {
+        key if len(by) > 1 else "".join(key): column.adder.add(part.counts, confidence, part.times)
+        for key, part in tally_groups(column.table, by, where, [name], read).items()
     }
-    if not totals:
-        raise ArgumentError("where", "leave at least one row")
-    return totals if by else totals[""]
 
 
 def _group_rows(
@@ -194,10 +188,11 @@ def _group_rows(
 ) -> Iterator[tuple[Any, Integers]]:
     """Yield the rows of every group and its label or labels, in order of first occurrence."""
     columns = [table.codes(name) for name in names]
-    for part in split_rows(number_together([column.codes[rows] for column in columns])):
+    codes = [column.codes[rows] for column in columns]
+    for part in split_rows(_number(codes, len(rows))):
         first = rows[part[0]]
         key = tuple(column.labels[column.codes[first]] for column in columns)
-        yield (key[0] if len(names) == 1 else key), rows[part]
+        yield key if len(names) > 1 else "".join(key), rows[part]
 
 
 def split_rows(codes: Integers) -> list[Integers]:
@@ -284,15 +279,6 @@ def _find_column(receipt: Receipt, name: str | None) -> ColumnRecord:
         return columns[0]
     names = "The columns of counts are: " + ", ".join(c.name for c in receipt.columns) + "."
     raise ArgumentError("column", "name one column of counts of the release", name, names)
-
-
-def _choose_rows(table: Table, receipt: Receipt, texts: Sequence[str]) -> Mask:
-    chosen = np.ones(table.rows, dtype=bool)
-    conditions = parse_conditions(texts)
-    _require_public([condition.column for condition in conditions], receipt, "where")
-    for condition in conditions:
-        chosen &= condition.holds(table)
-    return chosen
 
 
 def _require_public(names: Sequence[str], receipt: Receipt, argument: str) -> None:

@@ -38,8 +38,7 @@ LONGEST_TEXT = 300
 
 def read_names(values: Any, argument: str) -> tuple[str, ...]:
     """Return the names of columns, each once."""
-    names = tuple(str(name) for name in list_values(values))
-    require_writable(argument, names)
+    names = _read_texts(values, argument)
     if len(set(names)) != len(names):
         raise ArgumentError(argument, "name every column once", got=", ".join(names))
     return names

@@ -37,7 +37,7 @@ from tallyveil.release.plan import (
 )
 from tallyveil.release.receipt import promise
 from tallyveil.release.request import Request, check_options
-from tallyveil.release.transaction import Say, require_possible
+from tallyveil.release.transaction import Progress, require_possible
 from tallyveil.release.unit import charge_columns, charge_delta
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Margins, sum_by
@@ -198,13 +198,13 @@ def compare_release(
     table: Path | str,
     options: ReleaseOptions,
     rows: int | None,
-    say: Say = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> list[dict[str, Any]]:
     """Try every method on the same invented counts; see `compare_methods`."""
     fitting, opened = _open_trial(table, options, rows)
     home = InventedRows(opened.request)
     groups = list_groups(plan_release(opened, home=home))
-    return compare_methods(opened, fitting, home, groups, say=say)
+    return compare_methods(opened, fitting, home, groups, progress=progress)
 
 
 def _open_trial(
@@ -275,7 +275,7 @@ def invent_counts(request: Request, rows: int) -> dict[str, Integers]:
     """Invent counts for every column, most of them small, the same every time.
 
     Columns go together as those of one table do, and none is a copy of another. A nested column
-    counts some of those in the next: as many as the upper bounds of both say, at most a quarter.
+    counts some of those in the next: as many as the upper bounds of both state, at most a quarter.
     """
     uppers = {column.name: column.upper for column in request.columns}
     counts = {
@@ -457,7 +457,7 @@ def compare_methods(
     groups: Mapping[str, Integers],
     already: str = "",
     *,
-    say: Say = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> list[dict[str, Any]]:
     """Try every other method at the same epsilon.
 
@@ -473,7 +473,7 @@ def compare_methods(
         Groups of rows whose sums are compared; see `list_groups`.
     already : str
         A method that was tried already, as it would be here.
-    say : callable
+    progress : callable
         Called with the name of each method before it is tried.
 
     Returns
@@ -485,7 +485,7 @@ def compare_methods(
     compared = []
     for name, alternative in _list_alternatives(opened.request, options, already):
         facts: dict[str, Any] = {"method": name}
-        say(name)
+        progress(name)
         try:
             _require_narrow(name, opened.request)
             trial = replace(opened, request=check_options(alternative))

@@ -40,7 +40,8 @@ from tallyveil.release.release import Release, write_releases
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.table import Table
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
+"""Called with the name of every step as it begins."""
 
 
 def publish_table(
@@ -48,8 +49,8 @@ def publish_table(
     options: ReleaseOptions,
     *,
     command: str,
-    say: Say = lambda _: None,
-    remark: Callable[[ReleasePlan], None] = lambda _: None,
+    progress: Progress = lambda _: None,
+    show_plan: Callable[[ReleasePlan], None] = lambda _: None,
     request: str = "",
     home: Rows | None = None,
 ) -> tuple[Release, ...]:
@@ -63,10 +64,10 @@ def publish_table(
         The options of the release.
     command : str
         What called, for the ledger.
-    say : callable
+    progress : callable
         Called with the name of every step as it begins.
-    remark : callable
-        Shown the plan, before anything is spent; for the publisher's eyes.
+    show_plan : callable
+        Called with the plan before anything is spent; for the publisher's eyes.
     request : str
         Names the wish, where the caller may repeat it: a ledger debits one name once.
     home : Rows, optional
@@ -85,20 +86,20 @@ def publish_table(
     _check_places(options)
     account = open_account(options)
     entropy = Entropy.fresh(options.entropy)
-    say("reading and checking the table")
+    progress("reading and checking the table")
     opened = table if isinstance(table, Opened) else open_table(table, options)
     plan = plan_release(opened, options.entropy, home)
-    remark(plan)
-    say("reserving room")
+    show_plan(plan)
+    progress("reserving room")
     reserved = _reserve(options, plan), _reserve_report(options)
     with say_spent() as spent, reserved[0] as place, reserved[1] as report:
         name = str(uuid.uuid4())
-        say("debiting the ledger")
+        progress("debiting the ledger")
         entry = None if account is None else _debit(account, plan, command, name, request)
         spent.append(entry)
-        say("drawing")
+        progress("drawing")
         published = plan.draw(entropy)
-        say("packing")
+        progress("packing")
         head = {
             "release": name,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,6 +1,6 @@
 """What a publisher should know before anything is spent, and an error would be too much for.
 
-Remarks are for the publisher's eyes: some depend on confidential values.
+Warnings are for the publisher's eyes: some depend on confidential values.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ MOST_SEARCHED = 100_000
 """Rows of a table whose unreleased labels are searched for a total."""
 
 
-def list_remarks(plan: ReleasePlan) -> list[str]:
+def list_warnings(plan: ReleasePlan) -> list[str]:
     """List everything a publisher should know, in sentences."""
-    remarks = (
-        _remark_on_missing(plan),
-        _remark_on_total(plan),
-        _remark_on_order(plan),
-        _remark_on_nested(plan),
-        _remark_on_exact_rows(plan),
-        _remark_on_kept_counts(plan),
-        _remark_on_formulas(plan),
-        remark_on_cost(sum((epsilon for _, epsilon in plan.charges), Fraction(0)), plan.delta),
+    warnings = (
+        _warn_of_missing(plan),
+        _warn_of_total(plan),
+        _warn_of_order(plan),
+        _warn_of_nested(plan),
+        _warn_of_exact_rows(plan),
+        _warn_of_kept_counts(plan),
+        _warn_of_formulas(plan),
+        warn_of_cost(sum((epsilon for _, epsilon in plan.charges), Fraction(0)), plan.delta),
     )
-    return [remark for remark in remarks if remark]
+    return [warning for warning in warnings if warning]
 
 
 def list_unreleased(plan: ReleasePlan) -> list[str]:
@@ -49,16 +49,16 @@ def list_unreleased(plan: ReleasePlan) -> list[str]:
 
 
 def list_notes(plan: ReleasePlan) -> list[str]:
-    """List all remarks and, for a user at a screen, what was top-coded or is not measured."""
+    """List all warnings and, for a user at a screen, what was top-coded or is not measured."""
     notes = (
         _note_on_cut(plan),
         plan.columns[0].method.note(plan.columns),
         _note_on_delta(plan),
     )
-    return [*list_remarks(plan), *filter(None, notes)]
+    return [*list_warnings(plan), *filter(None, notes)]
 
 
-def remark_on_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
+def warn_of_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
     """Warn of a cost, or a delta, that protects little; None for any other."""
     if delta > LARGE_DELTA:
         return (
@@ -97,7 +97,7 @@ def _note_on_delta(plan: ReleasePlan) -> str:
     )
 
 
-def _remark_on_missing(plan: ReleasePlan) -> str:
+def _warn_of_missing(plan: ReleasePlan) -> str:
     """Warn of rows that are left out because one of their counts is missing."""
     if not plan.missing:
         return ""
@@ -114,7 +114,7 @@ def _remark_on_missing(plan: ReleasePlan) -> str:
     )
 
 
-def _remark_on_total(plan: ReleasePlan) -> str:
+def _warn_of_total(plan: ReleasePlan) -> str:
     """Warn of a row that an unreleased column, or the lack of labels, shows to be a total."""
     allowed = plan.layout.grouped or plan.request.options.counts.allow_totals
     if allowed or not 2 < plan.rows <= MOST_SEARCHED:
@@ -150,7 +150,7 @@ def _ends_bare(plan: ReleasePlan) -> bool:
     return sum(not "".join(row).strip() for row in labels) == 1
 
 
-def _remark_on_order(plan: ReleasePlan) -> str:
+def _warn_of_order(plan: ReleasePlan) -> str:
     """Warn of rows sorted by a confidential count, unless a public column explains the order."""
     layout = plan.layout
     if layout.grouped or layout.order is not None or plan.rows < 3:
@@ -166,7 +166,7 @@ def _remark_on_order(plan: ReleasePlan) -> str:
     return ""
 
 
-def _remark_on_nested(plan: ReleasePlan) -> str:
+def _warn_of_nested(plan: ReleasePlan) -> str:
     """Warn of nested columns in the wrong order in most rows where they differ."""
     names, counts = plan.request.nested, plan.counts
     for small, large in pairwise(names):
@@ -185,7 +185,7 @@ def _is_explained(plan: ReleasePlan) -> bool:
     return any((np.diff(sorted_order(plan.source, [name])) == 1).all() for name in public)
 
 
-def _remark_on_exact_rows(plan: ReleasePlan) -> str:
+def _warn_of_exact_rows(plan: ReleasePlan) -> str:
     """Warn of rows whose true counts an invariant gives away."""
     sums, method = plan.sums, plan.method
     if sums is None or not isinstance(method, Hierarchy) or not sums.exact_rows:
@@ -197,7 +197,7 @@ def _remark_on_exact_rows(plan: ReleasePlan) -> str:
     )
 
 
-def _remark_on_kept_counts(plan: ReleasePlan) -> str:
+def _warn_of_kept_counts(plan: ReleasePlan) -> str:
     """Warn of whole numbers that are released with all other columns, except running numbers."""
     request, source = plan.request, _look_at(plan)
     named = {*(request.keep or ()), *request.by, *plan.counts, *plan.source.index_names}
@@ -217,7 +217,7 @@ def _remark_on_kept_counts(plan: ReleasePlan) -> str:
     )
 
 
-def _remark_on_formulas(plan: ReleasePlan) -> str:
+def _warn_of_formulas(plan: ReleasePlan) -> str:
     """Warn of cells that a spreadsheet would run as formulas."""
     if plan.layout.grouped:
         return ""
@@ -232,7 +232,7 @@ def _remark_on_formulas(plan: ReleasePlan) -> str:
 
 
 def _look_at(plan: ReleasePlan) -> Table:
-    """Take the first rows of the table: enough to say what a column holds."""
+    """Take the first rows of the table: enough to tell what a column holds."""
     return next(iter(plan.source.batches()), plan.source)
 
 

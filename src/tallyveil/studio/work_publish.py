@@ -33,7 +33,7 @@ from tallyveil.release.preview import (
 from tallyveil.release.request import ColumnRequest
 from tallyveil.release.split import split_budget
 from tallyveil.release.transaction import publish_table
-from tallyveil.release.warnings import list_notes, remark_on_cost
+from tallyveil.release.warnings import list_notes, warn_of_cost
 from tallyveil.studio.choices import Place, list_choices, make_options, write_command, write_python
 from tallyveil.studio.wording import RefusedError, name_options
 from tallyveil.studio.workers import Say
@@ -107,7 +107,7 @@ def compare_methods(say: Say, *, choices: Choices, place: Place, rows: int) -> l
     """Compare every method at the same epsilon: what it does, costs, and how far off it is."""
     options = make_options(choices, place)
     methods = compare_release(
-        Path(place.table), options, rows, say=lambda method: say(f"trying the method {method}")
+        Path(place.table), options, rows, lambda method: say(f"trying the method {method}")
     )
     for facts in methods:
         method = str(facts["method"])
@@ -161,8 +161,8 @@ def publish(
         Path(place.table),
         options,
         command=f"tallyveil studio: {command}",
-        say=say,
-        remark=remark,
+        progress=say,
+        show_plan=remark,
         request=request,
     )
     say("checking the folder")
@@ -255,7 +255,7 @@ def _add_share(counts: Fraction, rows: int, size: int) -> Fraction:
 
 def _list_warnings(plan: Preview, rows: int) -> list[str]:
     """List what the publisher should consider before the release."""
-    warnings = [remark_on_cost(plan.epsilon, plan.delta)]
+    warnings = [warn_of_cost(plan.epsilon, plan.delta)]
     for column in plan.request.columns:
         size = column.upper + 1
         if column.upper != NO_UPPER and rows < ROWS_PER_COUNT * size:
