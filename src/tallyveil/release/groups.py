@@ -253,13 +253,13 @@ def _open(source: Release | str | Path, column: str | None) -> Readable:
         receipt = source.receipt
         record = _find_column(receipt, column)
         adder = source.figures[receipt.columns.index(record)].adder
-        return Readable.of(source.data, receipt, record, adder, list(source.sums.values()))
+        return Readable(source.data, receipt, record, adder, list(source.sums.values()))
     receipt, folder = read_receipt(source), Path(source)
     record, facts = _find_column(receipt, column), receipt.table
     table = read_published(folder / plain_name(facts.file))
     require_described(table, receipt)
     adder = find_adder(record, load_stage(folder, record.counts_stage))
-    return Readable.of(table, receipt, record, adder, read_sums(folder, receipt))
+    return Readable(table, receipt, record, adder, read_sums(folder, receipt))
 
 
 def read_sums(folder: Path, receipt: Receipt) -> list[bytes]:
@@ -399,7 +399,7 @@ def state_groups(
     groups = find_groups(table, receipt)
     columns = [
         structs.replace(
-            record, groups=add_groups(Readable.of(table, receipt, record, adder, sums), groups)
+            record, groups=add_groups(Readable(table, receipt, record, adder, sums), groups)
         )
         for record, adder in zip(receipt.columns, adders, strict=True)
     ]
@@ -462,7 +462,7 @@ def restate_groups(
             restated.append(None)
             continue
         groups = [rows for names in by if (rows := group(names)) is not None]
-        readable = Readable.of(table, receipt, column, find_adder(column, drawn_from), sums)
+        readable = Readable(table, receipt, column, find_adder(column, drawn_from), sums)
         restated.append(add_groups(readable, groups))
     return restated
 

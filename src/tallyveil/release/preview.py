@@ -165,8 +165,8 @@ def preview_table(
         tried, home = _invent(options, seen.request, rows), InventedRows(seen.request)
     else:
         opened = open_table(table, options)
-        home = InventedRows(opened.request)
-        plan = plan_release(opened, home=home)
+        plan = _plan_invented(opened)
+        home = plan.home
         require_possible(options, plan)
         seen, tried = Preview.of(plan), (options, _shorten(opened))
     if like is not None:
@@ -180,7 +180,7 @@ def preview_labels(table: Path | str, options: ReleaseOptions) -> Preview:
     No count is read.
     """
     opened = open_table(table, options)
-    return Preview.of(plan_release(opened, home=InventedRows(opened.request)))
+    return Preview.of(_plan_invented(opened))
 
 
 def simulate_release(
@@ -191,7 +191,7 @@ def simulate_release(
     The table is opened only for the labels of groups, where groups were requested.
     """
     _, opened = _open_trial(table, options, rows)
-    return simulate(plan_release(opened, home=InventedRows(opened.request)), cells=cells)
+    return simulate(_plan_invented(opened), cells=cells)
 
 
 def compare_release(
@@ -202,9 +202,12 @@ def compare_release(
 ) -> list[dict[str, Any]]:
     """Try every method on the same invented counts; see `compare_methods`."""
     fitting, opened = _open_trial(table, options, rows)
-    home = InventedRows(opened.request)
-    groups = list_groups(plan_release(opened, home=home))
-    return compare_methods(opened, fitting, home, groups, progress=progress)
+    plan = _plan_invented(opened)
+    return compare_methods(opened, fitting, plan.home, list_groups(plan), progress=progress)
+
+
+def _plan_invented(opened: Opened) -> ReleasePlan:
+    return plan_release(opened, home=InventedRows(opened.request))
 
 
 def _open_trial(

@@ -444,12 +444,9 @@ class Readable:
     adder: Adder
     sums: Sequence[bytes] = ()
 
-    @classmethod
-    def of(cls, table: Table, receipt: Receipt, record: ColumnRecord, *rest: Any) -> Readable:
-        """Open the column; where the draws themselves are published, they are added."""
-        adder, *sums = rest
-        is_plain = record.unbiased is not None and isinstance(adder, MatchedAdder)
-        return cls(table, receipt, record, adder.plain if is_plain else adder, *sums)
+    def __post_init__(self) -> None:
+        if self.record.unbiased is not None and isinstance(self.adder, MatchedAdder):
+            object.__setattr__(self, "adder", self.adder.plain)
 
     @cached_property
     def free(self) -> Mask:

@@ -14,6 +14,7 @@ from tallyveil.errors import TableError
 from tallyveil.release.column import NO_UPPER
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.sums import describe_alone
+from tallyveil.release.page import list_names
 from tallyveil.release.plan import ReleasePlan
 from tallyveil.release.receipt import LARGE_DELTA, WEAK_EPSILON
 from tallyveil.tables.labels import find_formulas
@@ -237,5 +238,4 @@ def _look_at(plan: ReleasePlan) -> Table:
 
 
 def _list(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:MOST_SHOWN]))
-    return shown + (f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else "")
+    return list_names([repr(name) for name in names], MOST_SHOWN)
