@@ -12,7 +12,7 @@ from tallyveil.tables.table import Table
 from tallyveil.untrusted import escape_controls
 
 FIGURE_SLACK = 2e-6
-"""How far a stated figure, printed with six decimals, may be from the one worked out here."""
+"""Slack of a stated figure, printed with six decimals, against the one worked out here."""
 
 LONGEST_DETAIL = 300
 NOT_COMPARED = (
@@ -32,7 +32,7 @@ UNREADABLE = (
     MemoryError,
     csv.Error,
 )
-"""What reading and comparing documents of the wrong shape may raise."""
+"""Errors of reading and comparing documents of the wrong shape."""
 
 
 @dataclass(frozen=True)

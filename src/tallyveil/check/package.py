@@ -61,7 +61,7 @@ from tallyveil.tables.table import Table, read_signed
 from tallyveil.untrusted import hash_file, read_file
 
 TOTAL_SLACK = 1e-10
-"""By how much of itself a stated total may differ: sums of doubles differ in their last digits."""
+"""Relative slack of a stated total: sums of doubles differ in their last digits."""
 
 FIGURES: Mapping[str, tuple[str, tuple[float, ...]]] = {
     "properties": ("{} has other properties", ()),
@@ -70,7 +70,7 @@ FIGURES: Mapping[str, tuple[str, tuple[float, ...]]] = {
     "optimality": ("{} misstates how far it is from the best there is", ()),
     "spread": ("the stated spread of {} is not that of its distribution", (1e-9, 1e-3)),
 }
-"""What is wrong if a column states other figures, and by how much they may differ."""
+"""Problem of a column with other figures, and their slack."""
 
 UNPROVED = "the certificates do not hold, and without them there is nothing to work out again"
 

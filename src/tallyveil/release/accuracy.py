@@ -71,7 +71,7 @@ ALL_STATED = 100
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """How far released counts lie from true ones, for every true count 0..upper.
+    """Errors of released counts, for every true count 0..upper.
 
     `interval` has shape (upper + 1, 2): at least 95 % of the rows with a true count are published
     inside it. `stated` are the true counts that documents speak of. `exact` says whether bias
@@ -115,7 +115,7 @@ class Figures:
     properties : tuple of str
         The named properties that the certified mechanism has.
     adder : Adder
-        How published counts are added.
+        The adder of published counts.
     total : Estimate or None
         The sum of all true counts, where it can be estimated and no file of sums tells it better.
     optimality : OptimalityRecord or None
@@ -225,7 +225,7 @@ class Outcome:
 
     @cached_property
     def drawn_from(self) -> Certified:
-        """What the counts were drawn from, noise of a narrow range clamped."""
+        """The certified draw of the counts, noise of a narrow range clamped."""
         if self.upper <= WIDE and isinstance(self.certified, CertifiedNoise):
             return certify_geometric(Query.count(self.upper), self.certified.exact_epsilon)
         return self.certified
@@ -238,13 +238,13 @@ class Outcome:
 
     @cached_property
     def rows(self) -> Integers:
-        """How many rows have every count up to `top`, those beyond it counted there."""
+        """Rows with each count up to `top`, larger ones counted there."""
         counts = np.minimum(self.histogram.counts, self.top)
         return np.bincount(counts, self.histogram.rows, minlength=self.top + 1).astype(np.int64)
 
     @property
     def adder(self) -> Adder:
-        """How published counts are added."""
+        """The adder of published counts."""
         return make_own_adder(self.drawn_from, self.upper, self.histogram, self.matching)
 
     def measure(

@@ -121,7 +121,7 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """Which draws became which published counts, where counts were assigned after the draw.
+    """Draws and the published counts they became, where counts were assigned after the draw.
 
     `rows[e]` rows drew `draws[e]` and were given the count `counts[e]`; entries are in order
     of draws, then counts. A cross table of two released things: it costs no privacy, and it
@@ -236,7 +236,7 @@ class PublishedColumn:
 
     @property
     def largest_missed(self) -> tuple[int, ...] | None:
-        """By how much each margin is missed at most; None where there are no margins."""
+        """The largest miss of each margin; None where there are no margins."""
         return None
 
     @cached_property

@@ -37,7 +37,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass(frozen=True)
 class FileFacts:
-    """How long a file is, and its SHA-256."""
+    """The length of a file, and its SHA-256."""
 
     size: int
     sha256: str

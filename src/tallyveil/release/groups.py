@@ -72,7 +72,7 @@ UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no page can show."""
 
 MISSING = ("", "nan", "nat", "none", "null", "<na>")
-"""What libraries write for no value."""
+"""Words that libraries write for no value."""
 
 WRITTEN_ALIKE = ("string", "integer")
 """Types of columns that every writer keeps apart and together."""
@@ -301,7 +301,7 @@ class PublicGroups:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether every label is a number, as codes of states are."""
+        """True if every label is a number, as codes of states are."""
         return all(label.isdigit() for labels in self.labels for label in labels)
 
 

@@ -133,7 +133,7 @@ class Counts(Struct, frozen=True):
 
 
 class Microdata(Struct, frozen=True):
-    """How records are counted by categories.
+    """Choice of the records to count, and their categories.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class Microdata(Struct, frozen=True):
 
 
 class Unit(Struct, frozen=True):
-    """Who is protected, and how often they are counted.
+    """Privacy unit, and its contribution bound.
 
     Attributes
     ----------
@@ -249,7 +249,7 @@ class Budget(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
-    """What is written.
+    """Files to write.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ class Output(Struct, frozen=True):
 
 
 class About(Struct, frozen=True):
-    """What the publisher says of a release, one line each.
+    """Texts of the publisher about a release, one line each.
 
     Attributes
     ----------
@@ -326,7 +326,7 @@ class About(Struct, frozen=True):
 
 
 class DryRun(Struct, frozen=True):
-    """What a dry run plans for; request files and command lines only.
+    """Table of a dry run; request files and command lines only.
 
     Attributes
     ----------

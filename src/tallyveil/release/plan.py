@@ -115,7 +115,7 @@ class Reading:
 
 
 class Rows:
-    """Where the rows of counts are: here, in a table. Others may be elsewhere, or invented."""
+    """Rows of counts in a table. Subclasses have them elsewhere, or invent them."""
 
     is_invented = False
 
@@ -183,17 +183,17 @@ class ReleasePlan:
 
     @property
     def layout(self) -> Layout:
-        """Which columns and rows are published."""
+        """The published columns and rows."""
         return self.reading.layout
 
     @property
     def rows(self) -> int:
-        """How many rows will be published."""
+        """The number of rows that will be published."""
         return len(next(iter(self.counts.values())).values)
 
     @property
     def charges(self) -> tuple[tuple[str, Fraction], ...]:
-        """What one unit is charged for."""
+        """The charges to one unit, by name."""
         stages = [(stage.column, stage.name, stage.epsilon) for stage in self.stages]
         return charge_columns(stages, self.request.disjoint)
 

@@ -56,16 +56,16 @@ LEAST_RUNS, MOST_RUNS, SECONDS = 3, 20, 0.5
 """Releases that are simulated: fewer than the most where they take more processor time."""
 
 GROUP = 30
-"""How many rows the groups have whose sums are compared where no groups were named."""
+"""Rows of each group whose sum is compared where no groups were named."""
 
 WIDEST = {"fair": 1000, "design": 100}
 """Up to these upper bounds a method is tried unless it was asked for: others take long."""
 
 CELLS = (0, 1, 2, 3, 4, 5, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001)
-"""Where the bars of a simulated histogram begin."""
+"""Starts of the bars of a simulated histogram."""
 
 LEAST_SHARE, MOST_SHARE = 0.02, 0.25
-"""What part of an invented column the one nested in it has."""
+"""Shares of an invented column that the one nested in it has."""
 
 NUMBER_TYPES = ("integer", "number", "any")
 

@@ -58,7 +58,7 @@ from tallyveil.untrusted import parse_json
 
 RECEIPT_FORMAT = "tallyveil-receipt"
 ROUND_OFF = 1e-9
-"""How far composed amounts may be apart that are rounded in another order."""
+"""Relative slack of composed epsilons that are rounded in another order."""
 
 MOST_COMPOSED = 100
 """More charges than this are added up: composing them would take a reader too long."""
@@ -163,7 +163,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """What was done to every count, in a sentence."""
+        """The method of every count, as a sentence."""
         if self.signed:
             return SIGNED
         return ONLY_ROWS if self.method.adds_up and len(self.stages) == 1 else self.method.words
@@ -175,12 +175,12 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
 
     @property
     def signed(self) -> bool:
-        """Whether the column itself holds the draws, negative ones too."""
+        """True if the column itself holds the draws, negative ones too."""
         return self.method.is_signed
 
     @property
     def moved(self) -> bool:
-        """Whether counts were changed after they were drawn, or matched to ranks."""
+        """True if counts were changed after they were drawn, or matched to ranks."""
         return bool(self.at_most) or self.method.moves_counts
 
     @property
@@ -199,12 +199,12 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
 
     @property
     def bounded(self) -> bool:
-        """Whether there was an upper bound; without one, only the ceiling `NO_UPPER` holds."""
+        """True if there was an upper bound; without one, only the ceiling `NO_UPPER` holds."""
         return self.upper != NO_UPPER
 
     @property
     def measures_distribution(self) -> bool:
-        """Whether a stage measured the distribution."""
+        """True if a stage measured the distribution."""
         return any(stage.kind == DISTRIBUTION for stage in self.stages)
 
     @property
@@ -221,7 +221,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What was done to the column, in sentences."""
+        """The steps of the method, as sentences."""
         method = self.method
         first = (DISTRIBUTION_STEP,) if self.measures_distribution else ()
         missed = () if self.missed is None else (describe_missed(self.missed),)
@@ -264,7 +264,7 @@ class LossStatement(Record, frozen=True, kw_only=True):
 
 
 class Statement(Record, frozen=True, kw_only=True):
-    """What follows from the facts of a receipt, for readers and other programs."""
+    """Consequences of the facts of a receipt, for readers and other programs."""
 
     promise: str
     epsilon: float
@@ -344,7 +344,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def protected_rows(self) -> int:
-        """How many rows are not structural zeros."""
+        """The number of rows that are not structural zeros."""
         return self.table.rows - (0 if self.zeros is None else self.zeros.rows)
 
     @property
@@ -354,7 +354,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def epsilon(self) -> Fraction:
-        """What the release costs one unit, exactly; disjoint columns cost the largest of them."""
+        """The exact cost to one unit; disjoint columns cost the largest of them."""
         return sum(self._charges, Fraction(0))
 
     @property
@@ -366,7 +366,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def _charges(self) -> tuple[Fraction, ...]:
-        """What a ledger is charged, stage by stage."""
+        """The charges to a ledger, stage by stage."""
         stages = [(c.name, stage.name, stage.epsilon) for c in self.columns for stage in c.stages]
         return tuple(cost for _, cost in charge_columns(stages, self.disjoint))
 
@@ -399,7 +399,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def unit_limits(self) -> tuple[str, ...]:
-        """What a reader must know of the unit before relying on the guarantee."""
+        """Limits of the unit to know before relying on the guarantee."""
         return (
             *self.unit.limits,
             *(
@@ -412,7 +412,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def outside(self) -> str:
-        """What the guarantee does not cover of the sums; empty if it covers all."""
+        """Sums that the guarantee does not cover, as text; empty if it covers all."""
         return self.method.describe_outside(self.sums)
 
     @property
@@ -428,13 +428,13 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def randomness(self) -> str:
-        """Where the random bits came from."""
+        """The source of the random bits."""
         private = "AES-256 in counter mode, keyed by the operating system"
         return private if self.private else "a test seed"
 
     @property
     def composition(self) -> str:
-        """How the amounts of the stages add up."""
+        """The rule by which the stages' epsilons add up."""
         if self.level:
             return (
                 "every level is drawn from the one before, so all together cost what the first does"

@@ -134,7 +134,7 @@ class StageRecord(Record, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """What the stage was for: the part of its name after the column's."""
+        """The purpose of the stage: the part of its name after the column's."""
         return self.name.rpartition(": ")[2]
 
 
@@ -348,7 +348,7 @@ class SumsRecord(Record, frozen=True, kw_only=True):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many sums each level has, and how many rows there are."""
+        """The number of sums of each level, and of rows."""
         return (*(level.sums for level in self.levels), self.rows)
 
     @property

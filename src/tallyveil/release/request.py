@@ -51,7 +51,7 @@ COUNT_OF_ROWS = "count"
 """The name of the column that records are counted into, and of a plain array."""
 
 MOST_COUNTS = 1000
-"""How many columns of counts a release may have."""
+"""Most columns of counts in a release."""
 
 NARROW = 1000
 """Up to this upper bound an accuracy is solved for in the range itself."""
@@ -126,7 +126,7 @@ class Request:
 
     @property
     def microdata(self) -> bool:
-        """Whether records are counted."""
+        """True if records are counted."""
         return bool(self.by) and not self.options.count
 
     @property
@@ -137,7 +137,7 @@ class Request:
 
     @property
     def keep_all(self) -> bool:
-        """Whether every other column is released."""
+        """True if every other column is released."""
         return bool(self.options.keep == KEEP_ALL)
 
     @property
@@ -153,7 +153,7 @@ class Request:
 
     @property
     def counting(self) -> Counting:
-        """Which records are counted, and where."""
+        """The rule by which records are counted."""
         return Counting(self.by, self.categories, self.where, self.other_place, self.bins)
 
 

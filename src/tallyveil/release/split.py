@@ -1,4 +1,4 @@
-"""How much of the budget the distribution gets, and how much the counts.
+"""The split of epsilon between the distribution and the counts.
 
 The rules look only at epsilon, the number of rows and the range, which are public, so that
 choosing a split costs no privacy.
@@ -19,7 +19,7 @@ SHARES = tuple(Fraction(part, 100) for part in range(61))
 """The shares of the distribution that are compared."""
 
 Tradeoff: TypeAlias = Fraction | str
-"""What one unit of distribution error is worth in errors of single counts, or `PLAIN`."""
+"""The worth of one unit of distribution error in errors of single counts, or `PLAIN`."""
 
 PLAIN = "plain"
 """The tradeoff at which single counts err as much as plain noise would, and no more."""
@@ -62,7 +62,7 @@ class Split:
 
     @property
     def epsilon(self) -> Fraction:
-        """What both stages cost together."""
+        """The cost of both stages together."""
         return self.epsilon1 + self.epsilon2
 
 

@@ -65,15 +65,15 @@ SMALL_SYSTEM = 300
 """Most draws and counts with which a matched estimate is solved for as one dense system."""
 
 WEIGHTS = (0.001, 0.01, 0.1, 1.0, 100.0)
-"""How much the variance of a matched estimate may count against its bias; the best is taken."""
+"""Weights of the variance of a matched estimate against its bias; the best is taken."""
 
 
 Times: TypeAlias = Integers | None
-"""How many rows have each of some published counts; None where every row is listed."""
+"""Rows with each of some published counts; None where every row is listed."""
 
 
 class Adder(Protocol):
-    """Adds published counts into an estimate of the sum of the true ones."""
+    """Way to add published counts into an estimate of the sum of the true ones."""
 
     def add(self, published: Integers, confidence: float, times: Times = None) -> Estimate:
         """Estimate the sum for rows with these published counts, at least one.
@@ -98,7 +98,7 @@ def make_adder(certified: Certified, upper: int, matching: Matching | None = Non
 
 @dataclass(frozen=True)
 class GeometricAdder:
-    """Adds clamped geometric draws: u = draw inside, a/(1-a) further out at the ends.
+    """Sums of clamped geometric draws: u = draw inside, a/(1-a) further out at the ends.
 
     u is the mean of the noisy count before it was clamped, given the draw, so its error is no more
     spread out than the noise itself (Jensen): quantiles of sums of plain noise serve as a bound,
@@ -134,7 +134,7 @@ class GeometricAdder:
 
 @dataclass(frozen=True, eq=False)
 class MatchedAdder:
-    """Adds counts that were matched to ranks: what each tells of the draw behind it.
+    """Sums of counts that were matched to ranks, from their evidence of the draws.
 
     Pr(published j | true d) = sum_k G[d, k] R[k, j], with R known from the matching. Values w with
     R w close to the unbiased u(k) are chosen by least squares; what is left of R w - u is a bias
@@ -246,7 +246,7 @@ def _prepare_solving(
 
 @dataclass(frozen=True, eq=False)
 class MatrixAdder:
-    """Adds draws from any matrix, by its unbiased estimator if it has one."""
+    """Sums of draws from any matrix, by its unbiased estimator if it has one."""
 
     mechanism: Mechanism
 
@@ -320,7 +320,7 @@ class MeasuredTree:
 
 @dataclass(frozen=True, eq=False)
 class GroupTotals:
-    """Adds rows of a column that adds up.
+    """Sums of rows of a column that adds up.
 
     Attributes
     ----------

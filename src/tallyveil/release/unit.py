@@ -1,4 +1,4 @@
-"""Who is protected: the unit of privacy, as numbers and as text.
+"""The unit of privacy, as numbers and as text.
 
 The neighbour relation is about a *unit*: one person, or one single event such as a visit. Adding
 or removing a unit moves counts by at most `contributions` in all (the L1 distance of the tables
@@ -70,7 +70,7 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def multiplier(self) -> int:
-        """By how much one unit moves counts in all; changing a unit takes away and adds."""
+        """The largest sum of moves of one unit; changing a unit takes away and adds."""
         return self.contributions * (2 if self.neighbours == "replace_one" else 1)
 
     @property

@@ -1,4 +1,4 @@
-"""What a publisher should know before anything is spent, and an error would be too much for.
+"""Warnings for the publisher before anything is spent, of faults that need no error.
 
 Warnings are for the publisher's eyes: some depend on confidential values.
 """
