@@ -1,7 +1,8 @@
 """A published column: its range, how many rows have each count, which draws became which counts.
 
 What does not occur takes no room, so a wide range costs no more than the rows that are in it.
-Everything here is published, and follows from private draws alone.
+Everything here is published, and follows from private draws alone. Nested columns are kept below
+one another, as each counts some of those whom the next one counts.
 """
 
 from __future__ import annotations
@@ -310,40 +311,27 @@ def keep_order(
 ) -> dict[str, tuple[PublishedColumn, ...]]:
     """Keep nested columns but the largest below the next one in every row.
 
-    `nested` has the epsilon of the rows' draws by column, from the smallest to the largest.
+    `nested` has the epsilon of the rows' draws by column, from the smallest to the largest. Only
+    published counts and draws are read. Where counts were matched to ranks they are assigned again,
+    by what the draws of both columns tell of each row, so that the distribution stays; others are
+    lowered. Rows that are not `free` stay 0, and are no part of the figures.
     """
     columns = dict(published)
     for small, large in reversed(list(pairwise(nested))):
         ((column,), (above,)) = columns[small], columns[large]
-        epsilons = nested[small], nested[large]
-        columns[small] = (_limit_to(column, above, epsilons, free, entropy),)
+        rows = np.arange(len(column.counts)) if free is None else np.flatnonzero(free)
+        counts, limits = column.counts[rows], above.counts[rows]
+        drawn = counts if column.drawn is None else column.drawn[rows].astype(np.int64)
+        if column.matching is None:
+            lowered = np.minimum(counts, limits)
+        else:
+            other = above.counts if above.drawn is None else above.drawn.astype(np.int64)
+            below = DrawnColumn(drawn, counts, nested[small])
+            expected = expect_jointly(below, DrawnColumn(other[rows], limits, nested[large]))
+            lowered = assign_below(expected, counts, limits, entropy.permutation(len(rows)))
+        full = np.zeros_like(column.counts)
+        full[rows] = lowered
+        histogram, matching = Histogram.count(lowered), Matching.of(drawn, lowered)
+        limited = replace(column, values=freeze(full), histogram=histogram, matching=matching)
+        columns[small] = (limited,)
     return {name: columns[name] for name in list(nested)[:-1]}
-
-
-def _limit_to(
-    column: PublishedColumn,
-    above: PublishedColumn,
-    epsilons: tuple[float, float],
-    free: Mask | None,
-    entropy: Entropy,
-) -> PublishedColumn:
-    """Keep every row of a column below another one; looks at published counts and draws only.
-
-    Where counts were matched to ranks they are assigned again, by what the draws of both
-    columns say of each row, so that the distribution stays; others are lowered. Rows that are
-    not `free` stay 0, and are no part of the figures.
-    """
-    rows = np.arange(len(column.counts)) if free is None else np.flatnonzero(free)
-    counts, limits = column.counts[rows], above.counts[rows]
-    drawn = counts if column.drawn is None else column.drawn[rows].astype(np.int64)
-    if column.matching is None:
-        lowered = np.minimum(counts, limits)
-    else:
-        other = above.counts if above.drawn is None else above.drawn.astype(np.int64)
-        below = DrawnColumn(drawn, counts, epsilons[0])
-        expected = expect_jointly(below, DrawnColumn(other[rows], limits, epsilons[1]))
-        lowered = assign_below(expected, counts, limits, entropy.permutation(len(rows)))
-    full = np.zeros_like(column.counts)
-    full[rows] = lowered
-    figures = Histogram.count(lowered), Matching.of(drawn, lowered)
-    return replace(column, values=freeze(full), histogram=figures[0], matching=figures[1])

@@ -1,8 +1,12 @@
-"""METHODOLOGY.html: what was done to a table, for the people who use it.
+"""Pages of a release: METHODOLOGY.html for its readers, and the comparison with the truth.
 
-A pure function of the receipt and the certified mechanisms, so anyone who has the release folder
-can rebuild it byte for byte, and nothing confidential can be in it. The sentences are in
-`templates/methodology.html`; here are the numbers and charts that they need.
+The methodology is a pure function of the receipt and the certified mechanisms, so anyone who has
+the release folder can rebuild it byte for byte, and nothing confidential can be in it. Sentences
+are in `templates`; here are the numbers and charts that they need.
+
+The comparison is the one document that holds confidential values. It is for the data holder's eyes
+only, so it says CONFIDENTIAL on every page, is readable by its owner only, and never lies inside a
+release folder.
 """
 
 from __future__ import annotations
