@@ -36,7 +36,7 @@ from tallyveil.reading.posterior import posterior as posterior
 from tallyveil.reading.posterior import Posterior as Posterior
 from tallyveil.reading.posterior import confidence_sets as confidence_sets
 from tallyveil.reading.unbiased import unbiased as unbiased
-from tallyveil.release.export import export as export
+from tallyveil.release.release import export as export
 from tallyveil.release.groups import estimate_total as estimate_total
 from tallyveil.reading.unbiased import estimate_mean as estimate_mean
 from tallyveil.reading.consumer import Consumer as Consumer

@@ -10,7 +10,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent
 
 SENTENCES = (
-    *("release/methods", "release/nested.py", "release/page.py", "release/receipt.py"),
+    *("release/methods", "release/page.py", "release/receipt.py"),
     *("release/svg.py", "release/templates", "release/unit.py"),
 )
 """What writes the sentences and pictures of a release."""

@@ -1,5 +1,6 @@
 """Forge releases: change facts of a receipt, and write every document again from them."""
 
+import hashlib
 import json
 import shutil
 
@@ -7,12 +8,11 @@ import numpy as np
 
 import tallyveil as tv
 from tallyveil.check import package
-from tallyveil.release.datapackage import FileFacts, describe_data
-from tallyveil.release.folder import CHECKSUMS, checksums_text
+from tallyveil.release.folder import CHECKSUMS, FileFacts, list_checksums
 from tallyveil.release.methods.base import Labels
 from tallyveil.release.methods.sums import LevelColumn, read_stated
 from tallyveil.release.receipt import Receipt
-from tallyveil.release.release import read_json, rebuild_methodology
+from tallyveil.release.release import describe_data, read_json, rebuild_methodology
 
 REFUSALS = (
     tv.TallyveilError,
@@ -31,8 +31,9 @@ DOCUMENTS = ("receipt.json", "METHODOLOGY.html", "datapackage.json")
 
 def reseal(folder):
     """Write the checksums of the files that are there."""
-    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
-    (folder / CHECKSUMS).write_text(checksums_text(files))
+    files = (path for path in folder.iterdir() if path.name != CHECKSUMS)
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    (folder / CHECKSUMS).write_text(list_checksums(sums))
 
 
 def checks(folder):

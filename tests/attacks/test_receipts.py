@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tallyveil.release.ranges import WIDE
+from tallyveil.release.column import WIDE
 from tallyveil.release.receipt import Receipt
 from tests.asking import privatize
 from tests.attacks import forging, releases

@@ -79,7 +79,7 @@ TABLES = {
     "unclosed quote": (f'{GOOD}"c30,1\n', "not well-formed text"),
     "two columns of one name": (GOOD.replace("county", "cases"), "Two columns are called"),
     "blank header name": (GOOD.replace("county", ""), None),
-    "sorted by count": (SORTED, "note: The rows stand in the order"),
+    "sorted by count": (SORTED, "note: The rows are in the order"),
     "a Total row": (f"{GOOD}Total,{SECRET}\n", "a row labelled 'Total'"),
     "formula injection": (GOOD.replace("c3,", "=1+1,"), None),
     "boolean count": (row("true"), "Row 31 of count column 'cases' has something"),

@@ -29,7 +29,7 @@ def table(tmp_path):
 
 @pytest.fixture(autouse=True)
 def few_runs(monkeypatch):
-    monkeypatch.setattr("tallyveil.release.simulate.SECONDS", 0.0)
+    monkeypatch.setattr("tallyveil.release.preview.SECONDS", 0.0)
 
 
 def show(*words):

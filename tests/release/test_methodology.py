@@ -13,7 +13,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.release import svg
 from tallyveil.release.column import Histogram
-from tallyveil.release.confidential import confidential_report
+from tallyveil.release.page import confidential_report
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tests.asking import privatize
 

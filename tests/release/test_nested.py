@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.release.nested import hand_out_below
+from tallyveil.release.column import assign_below
 from tests.asking import privatize
 
 NESTED = ["deaths", "hospitalised", "cases"]
@@ -89,7 +89,7 @@ def test_handing_out_keeps_limits_and_lowers_only_what_it_must(
     rows: list[tuple[int, int, int]],
 ) -> None:
     drawn, counts, limits = (np.array(column) for column in zip(*rows, strict=True))
-    result = hand_out_below(drawn, counts, limits, np.arange(len(rows)))
+    result = assign_below(drawn, counts, limits, np.arange(len(rows)))
     assert (result <= limits).all()
     for value in range(1, 10):  # as many rows as can be have at least this much
         most = min(int((limits >= value).sum()), int((counts >= value).sum()))

@@ -11,7 +11,7 @@ import tallyveil as tv
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.estimate.draws import growing_thresholds
-from tallyveil.release.ranges import NO_UPPER, WIDE
+from tallyveil.release.column import NO_UPPER, WIDE
 from tallyveil.release.release import read_receipt
 from tests.asking import privatize
 from tests.attacks.forging import checks, passes, put, read, write

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from tallyveil.release.plan import Opened, plan_release
-from tallyveil.release.preview import preview_table
+from tallyveil.release.preview import (
+    InventedRows,
+    invent_counts,
+    invent_table,
+    preview_table,
+    simulate,
+)
 from tallyveil.release.request import check_options
-from tallyveil.release.simulate import InventedRows, invent_counts, invent_table, simulate
 from tests.asking import make_options
 
 

@@ -99,7 +99,7 @@ def test_what_is_staged_tells_nothing_and_goes(session, tmp_path):
         assert repr(plan.home.vault.key) not in repr(plan.home.vault)
 
     options = tv.ReleaseOptions(count="cases", epsilon=1, keep="id", out=tmp_path / "out")
-    spark.publish_frame(frame, options, command="test", remark=look)
+    spark.publish_frame(frame, options, command="test", show_plan=look)
     assert len(staged) == 2
     for content in staged.values():
         for count in counts:

@@ -146,7 +146,7 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path, monkeypatch, wa
     monkeypatch.setattr(plan, "read_columns", read_and_change)
     options = make_options(**OPTIONS, out=str(out), ledger=book, dataset="cases")
     with pytest.raises(tv.TableError, match="changed while it was read") as noticed:
-        publish_table(path, options, command="", say=change)
+        publish_table(path, options, command="", progress=change)
     assert not out.exists()
     assert list(tmp_path.glob(".out*")) == []
     is_early = when in ("planning", "reserving room")

@@ -1,4 +1,4 @@
-"""What a check found, and how a check that cannot be carried out is reported."""
+"""Findings of a check, and the report of a check that cannot be carried out."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import escape_controls
 
 FIGURE_SLACK = 2e-6
-"""How far a stated figure, printed with six decimals, may be from the one worked out here."""
-
-TOTAL_SLACK = 1e-10
-"""By how much of itself a stated total may differ: sums of doubles differ in their last digits."""
+"""Slack of a stated figure, printed with six decimals, against the one worked out here."""
 
 LONGEST_DETAIL = 300
 NOT_COMPARED = (
@@ -37,12 +32,12 @@ UNREADABLE = (
     MemoryError,
     csv.Error,
 )
-"""What reading and comparing documents of the wrong shape may raise."""
+"""Errors of reading and comparing documents of the wrong shape."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked, and how it came out.
+    """One checked item and its outcome.
 
     Attributes
     ----------
@@ -67,7 +62,7 @@ class Finding:
         return "ok" if self.ok else "FAIL" if self.compared else "not compared"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return the finding, JSON-ready."""
         skipped = {} if self.compared else {"compared": False}
         return {"check": self.name, "ok": self.ok, **skipped, "detail": self.detail}
 
@@ -77,7 +72,7 @@ class NotComparedError(PackageError):
 
 
 class Verdict(NamedTuple):
-    """What all findings come to: the sentence, and the exit code of `tallyveil check`."""
+    """The outcome of all findings: the sentence, and the exit code of `tallyveil check`."""
 
     ok: bool
     sentence: str
@@ -129,19 +124,19 @@ def try_check(name: str, check: Callable[[], str]) -> Finding:
         return Finding(name, False, escape_controls(words[:LONGEST_DETAIL]))
 
 
-def is_same_total(stated: Any, expected: Any) -> bool:
-    """Whether stated totals are those worked out here; large ones have no more room than small."""
-    return type(stated) is type(expected) and bool(
-        np.allclose(stated, expected, rtol=TOTAL_SLACK, atol=FIGURE_SLACK)
-    )
-
-
-def is_close(stated: Any, expected: Any) -> bool:
-    """Whether a stated figure is the one worked out here, as far as printed digits tell."""
+def agrees(
+    stated: Any, expected: Any, relative: float = FIGURE_SLACK, absolute: float = FIGURE_SLACK
+) -> bool:
+    """Compare a stated figure, or all of a record, with the one worked out here."""
     if type(stated) is not type(expected):
         return False
-    if isinstance(expected, list):
-        return len(stated) == len(expected) and all(map(is_close, stated, expected))
+    if isinstance(expected, dict):
+        stated, expected = (list(part.items()) for part in (stated, expected))
+    if isinstance(expected, (list, tuple)):
+        pairs = zip(stated, expected, strict=False)
+        return len(stated) == len(expected) and all(
+            agrees(*pair, relative, absolute) for pair in pairs
+        )
     if not isinstance(expected, (int, float)):
         return bool(stated == expected)
-    return bool(abs(stated - expected) <= FIGURE_SLACK * (1 + abs(expected)))
+    return bool(abs(stated - expected) <= absolute + relative * abs(expected))

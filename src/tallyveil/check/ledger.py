@@ -1,4 +1,4 @@
-"""Whether a ledger holds the entry that paid for a release, and the same amounts."""
+"""Comparison of a release with the ledger's entry that paid for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tallyveil.budget.entries import Entry, shown_rational
 from tallyveil.budget.ledger import Ledger
 from tallyveil.check.findings import Finding
 from tallyveil.errors import LedgerError, PackageError
-from tallyveil.release.datapackage import RECEIPT
+from tallyveil.release.folder import RECEIPT
 from tallyveil.release.methods.base import require
 from tallyveil.release.receipt import Receipt
 from tallyveil.release.records import LedgerRecord

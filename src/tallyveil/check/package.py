@@ -6,56 +6,96 @@ whole documents are compared. What no check can show is that the draws were hone
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import stat
+from collections.abc import Callable, Mapping
 from functools import cache, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Mask
 from tallyveil.certified.base import Certified
-from tallyveil.check.counts import check_counts
-from tallyveil.check.files import Hashed, check_files
 from tallyveil.check.findings import (
     Finding,
     NotComparedError,
-    is_close,
-    is_same_total,
+    agrees,
     remember,
     try_check,
 )
 from tallyveil.errors import PackageError
-from tallyveil.fingerprint import fingerprint_page
-from tallyveil.release.datapackage import (
+from tallyveil.fingerprint import fingerprint, fingerprint_page
+from tallyveil.release.column import Histogram
+from tallyveil.release.folder import (
+    CHECKSUMS,
     DATAPACKAGE,
     METHODOLOGY,
     RECEIPT,
     FileFacts,
-    describe_data,
+    list_checksums,
+    name_level_folder,
 )
-from tallyveil.release.folder import name_level_folder
 from tallyveil.release.groups import read_sums, restate_groups
 from tallyveil.release.methods.base import Task, require
+from tallyveil.release.methods.sums import FARTHEST
 from tallyveil.release.page import methodology
-from tallyveil.release.receipt import Receipt
+from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import DrawnRecord, GroupRecord, to_plain
 from tallyveil.release.release import (
     describe_again,
+    describe_data,
     plain_name,
     prove_stage,
     read_json,
     read_receipt,
     require_listed_files,
 )
+from tallyveil.tables.counts import LARGEST, read_counts, read_plain_counts
+from tallyveil.tables.labels import find_formulas, require_own_names
 from tallyveil.tables.published import read_released
-from tallyveil.tables.table import Table
+from tallyveil.tables.table import Table, read_signed
 from tallyveil.untrusted import hash_file, read_file
+
+TOTAL_SLACK = 1e-10
+"""Relative slack of a stated total: sums of doubles differ in their last digits."""
+
+FIGURES: Mapping[str, tuple[str, tuple[float, ...]]] = {
+    "properties": ("{} has other properties", ()),
+    "accuracy": ("the stated accuracy of {} is not that of its mechanism", ()),
+    "total": ("the stated total of {} is not that of its published counts", (TOTAL_SLACK,)),
+    "optimality": ("{} misstates how far it is from the best there is", ()),
+    "spread": ("the stated spread of {} is not that of its distribution", (1e-9, 1e-3)),
+}
+"""Problem of a column with other figures, and their slack."""
 
 UNPROVED = "the certificates do not hold, and without them there is nothing to work out again"
 
 FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "time", "any")
+
+
+Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
+"""Function that returns the size of a file and its SHA-256."""
+
+MOST_FILES = 10_000
+"""Files a release folder may have."""
+
+PROMISED = (
+    "The files are those of the receipt; each draw was certified private at the epsilon stated.",
+    "The amounts add up, and every document follows from the receipt's facts.",
+)
+NOT_SHOWN = (
+    "that the counts were really drawn from the certified mechanisms, once, from the true table",
+    "how often a person was counted, in what columns, and that a given upper bound did not "
+    "come from the data",
+    "names, times, remarks, rows left out for a missing count, and which program it was; what else "
+    "was released from the same data",
+)
+
+Column = TypeVar("Column", bound=NDArray[Any])
 
 
 def check_package(folder: str | Path, *, large: bool = False) -> list[Finding]:
@@ -90,7 +130,7 @@ def check_package(folder: str | Path, *, large: bool = False) -> list[Finding]:
 
 def _check_release(root: Path, large: bool) -> list[Finding]:
     hashed = cache(hash_file)  # the data are hashed once
-    findings = [try_check("files and checksums", lambda: check_files(root, hashed))]
+    findings = [try_check("files and checksums", lambda: _check_files(root, hashed))]
     try:
         receipt = read_receipt(root)
     except PackageError as problem:
@@ -102,7 +142,7 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
         ("receipt", partial(_check_receipt, root, receipt)),
         ("certificates", partial(_check_certificates, root, receipt, certified)),
         ("budget", partial(_check_budget, receipt)),
-        ("published counts", lambda: check_counts(read(), receipt)),
+        ("published counts", lambda: _check_counts(read(), receipt)),
         ("figures", partial(_check_figures, receipt, certified, matrices)),
         ("page", partial(_check_page, root, receipt, matrices)),
         *receipt.method.list_checks(root, read, receipt),
@@ -112,8 +152,32 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
     return findings + [try_check(name, check) for name, check in checks]
 
 
+def _check_files(root: Path, hashed: Hashed) -> str:
+    """Check that the files are exactly the listed ones, none changed."""
+    present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
+    require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
+    require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
+    for name in present:
+        regular = stat.S_ISREG(os.lstat(root / name).st_mode)
+        require(regular, f"{name} is not a plain file")
+    listed: dict[str, str] = {}
+    for line in read_file(root / CHECKSUMS).decode("utf-8").splitlines():
+        value, _, name = line.partition("  ")
+        plain = "/" not in name and "\\" not in name and name not in listed
+        require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
+        listed[name] = value
+    is_one_form = read_file(root / CHECKSUMS) == list_checksums(listed).encode()
+    require(is_one_form, f"{CHECKSUMS} has another form")
+    odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
+    require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
+    for name, value in listed.items():
+        _, digest = hashed(root / name)
+        require(digest == value, f"{name} was changed: its checksum does not match")
+    return f"{len(listed)} files, none missing, none changed, none added"
+
+
 def _check_receipt(root: Path, receipt: Receipt) -> str:
-    """The receipt is the one document that follows from its facts, and names all the files."""
+    """Check that the receipt follows from its facts, and names all files."""
     require(receipt.private is True, "the release says of itself that it is NOT PRIVATE")
     require(
         read_file(root / RECEIPT) == receipt.to_json().encode(),
@@ -124,7 +188,7 @@ def _check_receipt(root: Path, receipt: Receipt) -> str:
 
 
 def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:
-    """Every stage's file is the one the receipt names, and holds at the epsilon it states."""
+    """Prove that every stage's file is the one the receipt names, at the epsilon it states."""
     proved: list[str] = []
     by_file: dict[str, Certified] = {}
     for column in receipt.columns:
@@ -147,7 +211,7 @@ def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certi
 
 
 def _check_budget(receipt: Receipt) -> str:
-    """Every stage that the method needs is there, and costs what its certificate says."""
+    """Check that every stage of the method is there, and costs what its certificate says."""
     for column in receipt.columns:
         method, separate = column.method, receipt.unit.separate
         alone = method.name == "geometric" and len(column.stages) == 1 and not receipt.disjoint
@@ -176,10 +240,91 @@ def _read_data(root: Path, receipt: Receipt) -> Table:
     return read_released(root / plain_name(facts.file), rows=facts.rows, counts=counts)
 
 
+def _check_counts(table: Table, receipt: Receipt) -> str:
+    """Compare rows, columns, ranges, zeros, order and distributions with the receipt."""
+    facts = receipt.table
+    require(table.rows == facts.rows, "the data have another number of rows than stated")
+    # a file keeps the labels of a pandas index as its first columns
+    require(tuple(table.names) == facts.columns, "the data have other columns than stated")
+    require_own_names(facts.columns)
+    drawn = [name for column in receipt.columns for name in column.columns]
+    rest = tuple(name for name in facts.columns if name not in drawn)
+    require(facts.published_unchanged == rest, "the columns published unchanged are others")
+    require(len(set(drawn)) == len(drawn), "a column is listed twice")
+    free = None if receipt.zeros is None else receipt.zeros.find_free(table)
+    protected = table.rows if free is None else int(free.sum())
+    stated = receipt.protected_rows == protected
+    require(stated, "the structural zeros of the data are not the stated ones")
+    for column in receipt.columns:
+        counts, fixed = _part(_read_column(table, column), free)
+        require(not fixed.any(), f"a structural zero of {column.name} is not 0")
+        if column.unbiased is not None:
+            draws, fixed = _part(read_signed(table, column.drawn_column), free)
+            same = column.is_made_from(draws, counts.astype(np.int64)) and not fixed.any()
+            require(same, f"{column.drawn_column} does not hold the draws behind {column.name}")
+            far = FARTHEST * (1 + column.drawn_variance**0.5)
+            most = np.inf if column.signed else column.upper
+            inside = -far <= draws.min() and draws.max() <= most + far
+            require(inside, f"{column.drawn_column} has a draw that no noise gives")
+        same = Histogram.count(counts) == column.histogram
+        require(same, f"the distribution of {column.name} is not the one in the receipt")
+    for name in facts.bins:
+        fits = set(table.codes(name).labels) <= set(facts.list_ranges(name))
+        require(fits, f"{name} has labels that are no ranges of the receipt")
+    if facts.other:
+        there = any(facts.other in table.codes(name).labels for name in rest)
+        require(there, "no row has the label of the cell for other categories")
+    order = _check_order(table, receipt)
+    zeros = "" if free is None else f", {table.rows - protected:,} structural zeros are 0"
+    runs = "; a spreadsheet would run cells of this file as formulas"
+    warning = runs if find_formulas(table, rest) else ""
+    held = f"every count inside its range, distributions as stated{zeros}{order}"
+    return f"{table.rows:,} rows, {held}{warning}"
+
+
+def _read_column(table: Table, column: ColumnRecord) -> NDArray[Any]:
+    """Read the counts in a narrow type, in batches; refuse any outside its range.
+
+    Signed counts are clamped at 0.
+    """
+    if column.signed:
+        return read_signed(table, column.name).clip(0, column.upper)
+    read, plain = read_plain_counts(table, column.name, column.upper)
+    require(not read.above, f"a count of {column.name} lies outside 0..{column.upper}")
+    require(plain, f"a count of {column.name} is not written in its one form")
+    return read.values
+
+
+def _part(values: Column, free: Mask | None) -> tuple[Column, Column]:
+    """Split rows into free ones and structural zeros; all and none without the latter."""
+    free_rows, fixed = (slice(None), slice(0)) if free is None else (free, ~free)
+    return cast("Column", values[free_rows]), cast("Column", values[fixed])
+
+
+def _check_order(table: Table, receipt: Receipt) -> str:
+    """Check that nested columns keep their order in every row.
+
+    Returns the nested columns, as text.
+    """
+    words = ""
+    names = [column.name for column in receipt.columns]
+    for column in receipt.columns:
+        if column.at_most:
+            is_nested = column.at_most in names and "counts.nested" in column.method.takes
+            require(is_nested, f"{column.name} is nested in a column or method that it cannot be")
+            small, large = (
+                read_counts(table, name, LARGEST).values for name in (column.name, column.at_most)
+            )
+            holds = bool((small <= large).all())
+            require(holds, f"a row has more of {column.name} than of {column.at_most}")
+            words += f", no row with more {column.name} than {column.at_most}"
+    return words
+
+
 def _check_figures(
     receipt: Receipt, certified: list[list[Certified]], matrices: list[Floats | None]
 ) -> str:
-    """Stated figures, worked out again; leaves the `matrices` that the page shows."""
+    """Work out stated figures again; keep the `matrices` that the page shows."""
     require(len(certified) == len(receipt.columns), UNPROVED)
     for column, drawn_from in zip(receipt.columns, certified, strict=True):
         method = column.method
@@ -187,31 +332,18 @@ def _check_figures(
         require(fits, f"the matching of {column.name} is not that of its published counts")
         figures = describe_again(column, method, drawn_from)
         matrices.append(None if figures.mechanism is None else figures.mechanism.matrix)
-        require(figures.properties == column.properties, f"{column.name} has other properties")
-        stated, expected_accuracy = to_plain(column.accuracy), to_plain(figures.accuracy.record())
-        fits = all(is_close(stated[key], expected_accuracy[key]) for key in expected_accuracy)
-        require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
+        for name, expected in figures.state().items():
+            problem, slack = FIGURES[name]
+            same = agrees(to_plain(getattr(column, name)), to_plain(expected), *slack)
+            require(same, problem.format(column.name))
         drawn = DrawnRecord.of(column.name, drawn_from[-1], column.signed)
         fits = column.unbiased == (drawn if method.unbiased or column.signed else None)
         require(fits, f"{column.name} misstates its unbiased column")
-        sums, total = to_plain(column.total) or {}, to_plain(figures.state_total()) or {}
-        fits = sums.keys() == total.keys() and all(is_same_total(sums[k], total[k]) for k in total)
-        require(fits, f"the stated total of {column.name} is not that of its published counts")
-        bounds, least = to_plain(column.optimality) or {}, to_plain(figures.optimality) or {}
-        fits = bounds.keys() == least.keys() and all(is_close(bounds[k], least[k]) for k in least)
-        require(fits, f"{column.name} misstates how far it is from the best there is")
-        spread = figures.spread
-        same = (column.spread is None) == (spread is None)
-        if spread is not None and column.spread is not None:
-            same = len(spread) == len(column.spread) and bool(
-                np.allclose(column.spread, 2 * spread, rtol=1e-9, atol=1e-3)
-            )
-        require(same, f"the stated spread of {column.name} is not that of its distribution")
     return "every figure as worked out again"
 
 
 def _check_page(root: Path, receipt: Receipt, matrices: list[Floats | None]) -> str:
-    """The methodology page, built again by the program that wrote it."""
+    """Build the methodology page again, if this program wrote it."""
     page = read_file(root / METHODOLOGY)
     if receipt.program.page != fingerprint_page():
         raise NotComparedError(f"{METHODOLOGY} was written by another version of Tallyveil")
@@ -224,7 +356,7 @@ def _check_page(root: Path, receipt: Receipt, matrices: list[Floats | None]) -> 
 def _check_groups(
     root: Path, table: Table, receipt: Receipt, certified: list[list[Certified]]
 ) -> str:
-    """Every total of a group that is stated follows from published counts."""
+    """Check that every stated total of a group follows from published counts."""
     require(len(certified) == len(receipt.columns), UNPROVED)
     drawn_from = [stages[-1] for stages in certified]
     restated = restate_groups(table, receipt, drawn_from, read_sums(root, receipt))
@@ -232,16 +364,16 @@ def _check_groups(
         public = groups is not None
         require(public, f"the groups of {column.name} are not those of public columns")
         stated, expected = column.groups, groups or ()
-        same = len(stated) == len(expected) and all(map(_agree, stated, expected))
+        same = len(stated) == len(expected) and all(map(_same_groups, stated, expected))
         require(same, f"the totals of groups of {column.name} are not those of the data")
     kinds = sum(len(column.groups) for column in receipt.columns)
     return f"totals of {kinds} {'kind' if kinds == 1 else 'kinds'} of groups as worked out again"
 
 
-def _agree(stated: GroupRecord, expected: GroupRecord) -> bool:
+def _same_groups(stated: GroupRecord, expected: GroupRecord) -> bool:
     """Return whether two records agree; doubles differ between processors in their last digits."""
     same = structs.replace(stated, estimate=expected.estimate) == expected
-    return same and is_same_total(stated.estimate, expected.estimate)
+    return same and agrees(stated.estimate, expected.estimate, TOTAL_SLACK)
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashed) -> str:
@@ -258,7 +390,7 @@ def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashe
 
 
 def _check_levels(root: Path, levels: list[Path], large: bool) -> list[Finding]:
-    """Every level by itself, and then that they belong together."""
+    """Check every level by itself, and then that they belong together."""
     findings = [
         Finding(f"{level.name}: {finding.name}", finding.ok, finding.detail)
         for level in levels
@@ -290,3 +422,19 @@ def _check_together(root: Path, levels: list[Path]) -> str:
         nested = all(more[: len(less)] == less for less, more in pairwise(tables))
         require(nested, "the levels were not drawn one from the other")
     return f"{len(levels)} levels of release {first.release}; all together cost what the first does"
+
+
+def describe_checked(folder: Path) -> dict[str, str]:
+    """Describe the query, the privacy unit and the program of a folder that checks."""
+    first = folder if (folder / RECEIPT).exists() else min(folder.glob("level-1-*"))
+    receipt = read_receipt(first)
+    ranges = (f"{column.name} {column.range_words}" for column in receipt.columns)
+    program = receipt.program
+    same = "this very program" if program.fingerprint == fingerprint() else "not this program"
+    return {
+        "query": f"counts in {receipt.table.rows:,} rows: {', '.join(ranges)}",
+        "neighbours": receipt.unit_moves,
+        "unit": receipt.unit_name,
+        "promise": receipt.promise,
+        "program": f"tallyveil {program.version}, fingerprint {program.fingerprint}: {same}",
+    }

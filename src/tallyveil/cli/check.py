@@ -48,7 +48,7 @@ def command(
     the one that paid for it: found, not found or different.
     """
     from tallyveil.check.findings import judge
-    from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
+    from tallyveil.check.package import NOT_SHOWN, PROMISED, describe_checked
 
     if (ledger is None) != (dataset is None):
         raise tv.UsageError("Give --ledger and --dataset together.")

@@ -64,8 +64,9 @@ def _cost_lines(preview: Preview) -> list[str]:
 
 
 def _column_lines(column: Mapping[str, Any]) -> list[str]:
+    from tallyveil.release.column import NO_UPPER
     from tallyveil.release.methods.registry import METHODS
-    from tallyveil.release.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
+    from tallyveil.release.receipt import OPEN_RANGE, SIGNED_RANGE
 
     counts = f"0 to {column['upper']:,}"
     if column["upper"] == NO_UPPER:

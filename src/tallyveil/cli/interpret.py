@@ -539,8 +539,7 @@ def open_released(
     file: Path, delimiter: str | None, encoding: str, folder: Path | None = None
 ) -> Released:
     """Open a released table; that of a release `folder` must be the one its receipt describes."""
-    from tallyveil.release.groups import require_described
-    from tallyveil.release.release import read_receipt
+    from tallyveil.release.release import read_receipt, require_described
     from tallyveil.tables.published import read_published
 
     mark = "\t" if delimiter == "tab" else delimiter or _guess_delimiter(file)

@@ -179,7 +179,7 @@ def publish_file(
 
     words = shlex.join(sys.argv)
     with progress(STEPS) as say:
-        road: dict[str, Any] = {"command": words, "say": say, "remark": remark}
+        road: dict[str, Any] = {"command": words, "progress": say, "show_plan": remark}
         releases = (publish or publish_table)(source, options, **road)
     if options.output.confidential_report is not None:
         note(f"{options.output.confidential_report} is CONFIDENTIAL: it shows true counts.")

@@ -1,7 +1,7 @@
-"""How accurate a released column is, computed from public and released things only.
+"""Accuracy of a released column, computed from public and released facts only.
 
-Beside its expected errors stands what no release avoids: bounds that hold for every private release
-with the same epsilon, by any method. They are the frontier for rows drawn from the published
+Its expected errors are compared with bounds that hold for every private release with the same
+epsilon, by any method. They are the frontier for rows drawn from the published
 distribution, and the minimax bound for the worst table.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -43,8 +44,7 @@ from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.query import Query
 from tallyveil.reading.posterior import ConfidenceSets, confidence_sets
 from tallyveil.reading.unbiased import Estimate
-from tallyveil.release.column import Histogram, Matching, round_counts
-from tallyveil.release.ranges import WIDE
+from tallyveil.release.column import WIDE, Histogram, Matching, round_counts
 from tallyveil.release.records import AccuracyRecord, OptimalityRecord, TotalRecord
 from tallyveil.release.split import predict_distance, predict_error
 from tallyveil.release.totals import Adder, make_adder
@@ -71,7 +71,7 @@ ALL_STATED = 100
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """How far released counts lie from true ones, for every true count 0..upper.
+    """Errors of released counts, for every true count 0..upper.
 
     `interval` has shape (upper + 1, 2): at least 95 % of the rows with a true count are published
     inside it. `stated` are the true counts that documents speak of. `exact` says whether bias
@@ -101,7 +101,7 @@ class Accuracy:
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """What can be said of a published column from its certificates and its own histogram.
+    """Figures of a published column, from its certificates and its own histogram.
 
     Attributes
     ----------
@@ -115,11 +115,11 @@ class Figures:
     properties : tuple of str
         The named properties that the certified mechanism has.
     adder : Adder
-        How published counts are added.
+        The adder of published counts.
     total : Estimate or None
         The sum of all true counts, where it can be estimated and no file of sums tells it better.
     optimality : OptimalityRecord or None
-        Expected errors beside the least there are.
+        Expected errors and the least possible ones.
     """
 
     accuracy: Accuracy
@@ -130,17 +130,25 @@ class Figures:
     total: Estimate | None
     optimality: OptimalityRecord | None = None
 
-    def state_total(self) -> TotalRecord | None:
-        """Return the total as receipts state it, rounded, or None."""
-        if self.total is None:
-            return None
-        names = ("value", "standard_error", "low", "high")
-        rounded = {name: round(float(getattr(self.total, name)), 6) for name in names}
-        return TotalRecord(confidence=CONFIDENCE, **rounded)
+    def state(self) -> dict[str, Any]:
+        """Return what a receipt states of these figures, rounded, by field."""
+        total = None
+        if self.total is not None:
+            names = ("value", "standard_error", "low", "high")
+            rounded = {name: round(float(getattr(self.total, name)), 6) for name in names}
+            total = TotalRecord(confidence=CONFIDENCE, **rounded)
+        spread = None if self.spread is None else tuple(np.round(2 * self.spread, 3).tolist())
+        return {
+            "properties": self.properties,
+            "accuracy": self.accuracy.record(),
+            "spread": spread,
+            "total": total,
+            "optimality": self.optimality,
+        }
 
 
 def choose_stated(last: int, *others: int) -> Integers:
-    """The true counts up to `last` that figures are stated for, and `others`; at most some 200.
+    """List the true counts up to `last` that figures are stated for, and `others`; some 200.
 
     >>> choose_stated(3).tolist(), choose_stated(150)[-4:].tolist(), len(choose_stated(10**6)) < 200
     ([0, 1, 2, 3], [100, 120, 140, 150], True)
@@ -149,7 +157,7 @@ def choose_stated(last: int, *others: int) -> Integers:
 
 
 def expected_accuracy(certified: Certified, upper: int, last: int | None = None) -> Accuracy:
-    """What can be said before anything is drawn: the accuracy of the certified draw.
+    """Return the accuracy of a certified draw, before anything is drawn.
 
     `last` is the largest count of interest, `upper` if none is known.
     """
@@ -167,7 +175,7 @@ def expected_accuracy(certified: Certified, upper: int, last: int | None = None)
 
 
 def matrix_of(certified: Certified) -> Mechanism:
-    """The probabilities that a certified count is drawn with."""
+    """Return the probabilities that a certified count is drawn with."""
     if isinstance(certified, (CertifiedAnswers, Ladder)):
         return certified.mechanism
     raise ArgumentError("certified", "answer a count", got=repr(certified))
@@ -175,7 +183,7 @@ def matrix_of(certified: Certified) -> Mechanism:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a column was drawn from and what became of it; a receipt has all of it.
+    """A column's certified draw and its published outcome; a receipt has all of it.
 
     Attributes
     ----------
@@ -217,7 +225,7 @@ class Outcome:
 
     @cached_property
     def drawn_from(self) -> Certified:
-        """What the counts were drawn from, noise of a narrow range clamped."""
+        """The certified draw of the counts, noise of a narrow range clamped."""
         if self.upper <= WIDE and isinstance(self.certified, CertifiedNoise):
             return certify_geometric(Query.count(self.upper), self.certified.exact_epsilon)
         return self.certified
@@ -230,23 +238,23 @@ class Outcome:
 
     @cached_property
     def rows(self) -> Integers:
-        """How many rows have every count up to `top`, those beyond it counted there."""
+        """Rows with each count up to `top`, larger ones counted there."""
         counts = np.minimum(self.histogram.counts, self.top)
         return np.bincount(counts, self.histogram.rows, minlength=self.top + 1).astype(np.int64)
 
     @property
     def adder(self) -> Adder:
-        """How published counts are added."""
+        """The adder of published counts."""
         return make_own_adder(self.drawn_from, self.upper, self.histogram, self.matching)
 
-    def state(
+    def measure(
         self,
         accuracy: Accuracy,
         spread: Floats | None,
         mechanism: Mechanism | None,
         error: Callable[[Floats], float] | None,
     ) -> Figures:
-        """The figures; `error` is the expected error, given the share of rows of each count."""
+        """Build the figures; `error` gives the expected error for the shares of rows by count."""
         properties = {} if self.mechanism is None else self.mechanism.properties()
         adder, histogram = self.adder, self.histogram
         total = adder.add(np.array(histogram.counts), CONFIDENCE, np.array(histogram.rows))
@@ -266,7 +274,7 @@ class Outcome:
 
 
 def describe_drawn(outcome: Outcome, bounded: bool = True) -> Figures:
-    """The figures of a column whose rows are published as they were drawn, or lowered since.
+    """Describe a column whose rows are published as drawn, or were lowered since.
 
     `bounded` says whether they are compared with the best there is.
     """
@@ -281,11 +289,11 @@ def describe_drawn(outcome: Outcome, bounded: bool = True) -> Figures:
     def expect(shares: Floats) -> float:
         return float(shares @ expect_drawn(certified, upper, outcome.signed))
 
-    return outcome.state(accuracy, spread, outcome.mechanism, expect if bounded else None)
+    return outcome.measure(accuracy, spread, outcome.mechanism, expect if bounded else None)
 
 
 def describe_matched(outcome: Outcome, bounded: bool = True) -> Figures:
-    """The figures of a column whose rows were given other counts than they drew."""
+    """Describe a column whose rows were given other counts than they drew."""
     matching, epsilon = outcome.matching, outcome.certified.exact_epsilon
     if matching is None:
         raise PackageError("The receipt does not say which draws became which counts.")
@@ -298,13 +306,13 @@ def describe_matched(outcome: Outcome, bounded: bool = True) -> Figures:
         epsilon1 = Fraction(0) if first is None else first.exact_epsilon
         spread = estimate_spread(outcome.rows, epsilon1, epsilon)
     expect = partial(expect_matched, epsilon=epsilon, matching=matching)
-    return outcome.state(accuracy, spread, None, expect if bounded else None)
+    return outcome.measure(accuracy, spread, None, expect if bounded else None)
 
 
 def make_own_adder(
     certified: Certified, upper: int, histogram: Histogram, matching: Matching | None
 ) -> Adder:
-    """The adder of a column, from what its counts were drawn from and became.
+    """Make the adder of a column from its certified draw and its published counts.
 
     That of a wide range, or of none, is made as if the range ended far above all counts.
     """
@@ -316,12 +324,12 @@ def make_own_adder(
 
 
 def _reach_beyond(count: int, certified: Certified) -> int:
-    """A count that noise on `count` does not pass, for any epsilon of practical use."""
+    """Return a count that noise on `count` does not pass, for any epsilon of practical use."""
     return count + min(math.ceil(REACH / float(certified.exact_epsilon)), FARTHEST_NOISE)
 
 
 def geometric_accuracy(upper: int, epsilon: Fraction, stated: Integers | None = None) -> Accuracy:
-    """The figures of clamped geometric noise, in O(upper) and without a matrix.
+    """Return the accuracy of clamped geometric noise, in O(upper) and without a matrix.
 
     >>> geometric_accuracy(5, Fraction(1)).interval[2].tolist()
     [0.0, 5.0]
@@ -331,7 +339,7 @@ def geometric_accuracy(upper: int, epsilon: Fraction, stated: Integers | None = 
 
 
 def signed_accuracy(epsilon: Fraction, far: int) -> Accuracy:
-    """The figures of geometric noise that is not cut: the same for every true count, bias 0.
+    """Return the accuracy of unclamped geometric noise: bias 0, alike for every true count.
 
     >>> signed_accuracy(Fraction(1), 5).interval[0].tolist()
     [-3.0, 3.0]
@@ -347,7 +355,7 @@ def signed_accuracy(epsilon: Fraction, far: int) -> Accuracy:
 def matched_accuracy(
     upper: int, epsilon: Fraction, matching: Matching, stated: Integers
 ) -> Accuracy:
-    """The figures of a geometric draw that was then given the count of `matching`, in O(upper).
+    """Return the accuracy of a geometric draw that got the count of `matching`, in O(upper).
 
     A row with true count d draws k with probability G[d, k]; what draw k was given is known. So
     the interval holds by itself: with a chance of at least 95 % the draw lies in its own interval,
@@ -380,7 +388,7 @@ def matched_accuracy(
 
 
 def matched_mechanism(upper: int, epsilon: Fraction, matching: Matching) -> Mechanism:
-    """Probabilities of published counts given true ones, for a draw and then `matching`.
+    """Build the probabilities of published counts given true ones: a draw, then `matching`.
 
     A draw that did not occur goes where those around it went, moved as far.
     """
@@ -397,7 +405,7 @@ def matched_mechanism(upper: int, epsilon: Fraction, matching: Matching) -> Mech
 def matched_sets(
     mechanism: Mechanism, drawn: Mechanism, matching: Matching, confidence: float
 ) -> ConfidenceSets:
-    """The true counts that each published count of a matched column does not contradict.
+    """Find the true counts that each published count of a matched column does not contradict.
 
     A true count fits a published one if it fits any draw that was given it. The draw's own set
     contains the truth at least `confidence` of the time, and this one contains that set.
@@ -415,7 +423,7 @@ def matched_sets(
 
 
 def measure_spread(certified: Certified, rows: Integers) -> Floats | None:
-    """Standard error of each released bin when every row is drawn by itself, shape (m,).
+    """Return the standard error of each released bin, rows drawn one by one, shape (m,).
 
     sqrt(sum_d h_d M[d, j] (1 - M[d, j])), the released histogram h standing in for the true.
     """
@@ -431,7 +439,7 @@ def measure_spread(certified: Certified, rows: Integers) -> Floats | None:
 
 
 def estimate_spread(rows: Integers, epsilon1: Fraction, epsilon2: Fraction) -> Floats:
-    """Standard error of each bin of a histogram estimated from both private draws, shape (n,).
+    """Return the standard error of each bin estimated from both private draws, shape (n,).
 
     Stage one gives every bin the variance 2 s^2, s^2 = 2a/(1-a)^2 (its two cumulative sums);
     undoing the noise of stage two gives sum_k Ginv[k, j]^2 E[K_k] - h_j, with Ginv the
@@ -454,7 +462,7 @@ def estimate_spread(rows: Integers, epsilon1: Fraction, epsilon2: Fraction) -> F
 def describe_optimality(
     expected: float, shares: Floats, epsilon: Fraction, delta: Fraction = Fraction(0)
 ) -> OptimalityRecord | None:
-    """The expected error of a column and the least that any private release could have.
+    """Compare the expected error of a column with the least of any private release.
 
     Parameters
     ----------
@@ -485,7 +493,7 @@ def describe_optimality(
 
 
 def _bound_errors(shares: Floats, epsilon: Fraction, delta: Fraction) -> tuple[float, float]:
-    """The ends of the frontier: the best guess for every draw, and counts matched to ranks."""
+    """Bound the errors of the best guess for every draw, and of counts matched to ranks."""
     every = np.arange(len(shares))
     if delta:
         with one_blas_thread():
@@ -503,7 +511,7 @@ def _bound_errors(shares: Floats, epsilon: Fraction, delta: Fraction) -> tuple[f
 
 
 def expect_drawn(certified: Certified, upper: int, signed: bool) -> Floats:
-    """The mean absolute error of what is drawn, for every true count 0..upper."""
+    """Return the mean absolute error of the draws, for every true count 0..upper."""
     every = np.arange(upper + 1)
     if signed:
         return np.full(len(every), 1 / math.sinh(float(certified.exact_epsilon)))
@@ -515,7 +523,7 @@ def expect_drawn(certified: Certified, upper: int, signed: bool) -> Floats:
 
 
 def expect_matched(shares: Floats, epsilon: Fraction, matching: Matching) -> float:
-    """The mean absolute error of counts that were drawn at `epsilon` and then matched.
+    """Return the mean absolute error of counts that were drawn at `epsilon` and then matched.
 
     `shares` are those of true counts, up to the largest draw there can be. A draw that did not
     occur goes where those around it went, moved as far.
@@ -531,7 +539,7 @@ def expect_matched(shares: Floats, epsilon: Fraction, matching: Matching) -> flo
 
 
 def _observe(shares: Floats, epsilon: Fraction) -> tuple[Posterior, Floats]:
-    """What geometric draws say of true counts, and how likely each draw is."""
+    """Return the posterior of true counts given geometric draws, and each draw's probability."""
     posterior = Posterior(shares, float(epsilon))
     return posterior, posterior.total * output_factors(len(shares), float(epsilon))
 
@@ -539,7 +547,7 @@ def _observe(shares: Floats, epsilon: Fraction) -> tuple[Posterior, Floats]:
 def predict_release(
     epsilon: Fraction, epsilon2: Fraction, rows: int, cells: int
 ) -> dict[str, float]:
-    """What can be predicted of the method preserve before anything is drawn, three digits each.
+    """Predict the errors of the method preserve before anything is drawn, to three digits.
 
     `error` of single counts and `distance` of the distribution (Wasserstein-1), within a factor
     of two on most tables tried; and `bound_of_distance`, which no private release of a

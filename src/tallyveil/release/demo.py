@@ -28,7 +28,7 @@ REGIONS = ("North", "East", "South", "West", "Lakes", "Coast")
 
 
 def demo_csv(rows: int = ROWS) -> str:
-    """A CSV of county, region, population and cases; rows at most 1,500."""
+    """Write a CSV of county, region, population and cases; at most 1,500 rows."""
     source = SeededNotPrivate(SEED)
     uniform = _draw_uniform(source, 3 * rows)
     population, rate = _make_counties(uniform[: 2 * rows])
@@ -42,7 +42,7 @@ def demo_csv(rows: int = ROWS) -> str:
 
 
 def other_cases(number: int) -> Integers:
-    """Cases of another illness in the same counties: more where the first has more, no copy of it.
+    """Invent cases of another illness in the same counties, correlated with the first.
 
     A county's rate is that of the first illness times a factor, from 0.6 to 1.6 in most of them.
     """
@@ -53,14 +53,14 @@ def other_cases(number: int) -> Integers:
 
 
 def some_of(counts: Integers, share: float, number: int) -> Integers:
-    """How many of those who are counted have something, each with the same chance."""
+    """Choose part of the people counted, each with the same chance, and count them."""
     rows = np.repeat(np.arange(len(counts)), counts)
     chosen = _draw_uniform(SeededNotPrivate(SEED + number), len(rows)) < share
     return np.bincount(rows[chosen], minlength=len(counts)).astype(np.int64)
 
 
 def _draw_uniform(source: SeededNotPrivate, size: int) -> Floats:
-    """Numbers strictly between 0 and 1."""
+    """Draw numbers strictly between 0 and 1."""
     uniform: Floats = (source.words(size) >> np.uint64(11)).astype(float) / 2.0**53 + 2.0**-54
     return uniform
 
@@ -70,7 +70,7 @@ def _make_normal(uniform: Floats) -> Floats:
 
 
 def _make_counties(uniform: Floats) -> tuple[Integers, Floats]:
-    """Every county's population, and how many cases are expected in it."""
+    """Invent every county's population, and the number of cases expected in it."""
     rows = len(uniform) // 2
     normal = _make_normal(uniform)
     population = np.round(np.exp(10.2 + 1.1 * normal[:rows]) / 100).astype(int) * 100 + 300
@@ -78,7 +78,7 @@ def _make_counties(uniform: Floats) -> tuple[Integers, Floats]:
 
 
 def _poisson(rate: float, uniform: float) -> int:
-    """The smallest k whose Poisson cumulative probability reaches `uniform`."""
+    """Find the smallest k whose Poisson cumulative probability reaches `uniform`."""
     k, mass = 0, float(np.exp(-rate))
     total = mass
     while total < uniform and k < 10 * (rate + 10):
@@ -89,5 +89,5 @@ def _poisson(rate: float, uniform: float) -> int:
 
 
 def counts_of(text: str) -> NDArray[np.int64]:
-    """The cases in a demo CSV."""
+    """Read the cases in a demo CSV."""
     return np.array([int(line.rsplit(",", 1)[1]) for line in text.splitlines()[1:]])

@@ -1,6 +1,6 @@
 """A release folder appears complete, in one step, or not at all.
 
-Files are written to a hidden folder beside the target, forced to disk and renamed. The name and
+Files are written to a hidden folder next to the target, forced to disk and renamed. The name and
 the room on disk are reserved before anything is spent: a full disk costs no budget, and of
 several processes that want the same folder exactly one goes on to pay.
 """
@@ -22,7 +22,6 @@ from typing import IO, Any
 
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
-from tallyveil.release.datapackage import FileFacts
 
 try:
     import fcntl
@@ -30,26 +29,32 @@ except ImportError:  # not on Windows: abandoned folders are then left for the u
     fcntl = None  # type: ignore[assignment]
 
 CHECKSUMS = "SHA256SUMS"
+DATAPACKAGE, RECEIPT, METHODOLOGY = "datapackage.json", "receipt.json", "METHODOLOGY.html"
 RESERVE = "reserve"
 BUFFER = 1 << 20
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def checksums_text(files: Mapping[str, bytes]) -> str:
-    """One line per file, sorted by name, as ``sha256sum --check`` reads it."""
-    return _list_checksums(_hash_files(files))
+@dataclass(frozen=True)
+class FileFacts:
+    """The length of a file, and its SHA-256."""
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, content: bytes) -> FileFacts:
+        """Measure a file with this content."""
+        return cls(len(content), hashlib.sha256(content).hexdigest())
 
 
-def _hash_files(files: Mapping[str, bytes]) -> dict[str, str]:
-    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-
-
-def _list_checksums(sums: Mapping[str, str]) -> str:
+def list_checksums(sums: Mapping[str, str]) -> str:
+    """Write one line per file, sorted by name, as ``sha256sum --check`` reads it."""
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
 
 
 def name_level_folder(level: int, epsilon: Fraction) -> str:
-    """The folder of one level inside a ladder's folder.
+    """Name the folder of one level inside a ladder's folder.
 
     >>> name_level_folder(2, Fraction(1, 2))
     'level-2-epsilon-0.5'
@@ -95,8 +100,9 @@ class Staging:
             folder = self._open(inner)
             for name in sorted(files):
                 _write(folder / name, files[name])
-            sums = self.written.get(inner, {}) | _hash_files(files)
-            _write(folder / CHECKSUMS, _list_checksums(sums).encode())
+            sums = {name: FileFacts.of(content).sha256 for name, content in files.items()}
+            sums |= self.written.get(inner, {})
+            _write(folder / CHECKSUMS, list_checksums(sums).encode())
             _force_names(folder)
         os.chmod(self.hidden, _usual_mode(self.hidden))
         _force_names(self.hidden)
@@ -118,7 +124,7 @@ class Staging:
 
 
 class _HashingFile(io.RawIOBase):
-    """Passes bytes on to a file, counts and hashes them; cannot go back."""
+    """A file that counts and hashes the bytes it is given; it cannot go back."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
@@ -140,7 +146,7 @@ class _HashingFile(io.RawIOBase):
 
 @contextmanager
 def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
-    """A `Staging` for `folder` with `room` bytes reserved; removed again unless committed.
+    """Reserve a `Staging` for `folder` with `room` bytes; it is removed unless committed.
 
     Raises `PackageError` before anything is written if the folder exists, cannot be made, is
     being written by another process, or the disk has no room.
@@ -177,7 +183,7 @@ def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
 
 
 def require_new_folder(folder: str | Path) -> Path:
-    """The absolute path of a release folder that does not exist yet, or a `PackageError`."""
+    """Return the absolute path of a release folder; refuse one that exists."""
     target = Path(os.path.abspath(folder))
     if os.path.lexists(target):
         raise _exists(target)
@@ -201,7 +207,7 @@ def _make_parents(folder: Path) -> list[Path]:
 
 
 def _take_name(target: Path) -> tuple[Path, int]:
-    """The one hidden folder of this target, empty, and the lock that keeps others off it.
+    """Make the one hidden folder of this target, empty, with a lock that keeps others off it.
 
     What a killed process left there is deleted: its lock died with it.
     """
@@ -234,7 +240,7 @@ def _make_new(folder: Path) -> bool:
 
 
 def _lock_folder(hidden: Path, target: Path) -> int | None:
-    """The lock on a hidden folder; None if it is gone, an error if somebody else holds it."""
+    """Lock a hidden folder; None if it is gone, an error if another process holds it."""
     try:
         lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -288,7 +294,7 @@ def _force_names(folder: Path) -> None:
 
 
 def _usual_mode(folder: Path) -> int:
-    """The mode a new folder gets here, by making one: the umask can only be read by changing it."""
+    """Find the mode of new folders by making one: the umask can only be read by changing it."""
     probe = folder / RESERVE
     probe.mkdir()
     mode = stat.S_IMODE(probe.stat().st_mode) & 0o777

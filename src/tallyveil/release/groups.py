@@ -20,9 +20,9 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Integers, Mask
+from tallyveil.arrays import Integers
 from tallyveil.certified.base import Certified
-from tallyveil.errors import ArgumentError, PackageError, UsageError
+from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.matrix import check_confidence
 from tallyveil.prior import Prior
 from tallyveil.reading.unbiased import Estimate
@@ -31,7 +31,13 @@ from tallyveil.release.accuracy import CONFIDENCE, make_own_adder
 from tallyveil.release.methods.sums import Sums
 from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import MOST_GROUPS, GroupRecord
-from tallyveil.release.release import Release, load_stage, plain_name, read_receipt
+from tallyveil.release.release import (
+    Release,
+    load_stage,
+    plain_name,
+    read_receipt,
+    require_described,
+)
 from tallyveil.release.totals import Adder, MatchedAdder, MatrixAdder, Readable, read_values
 from tallyveil.tables.conditions import Condition, RowChooser, parse_conditions
 from tallyveil.tables.counts import RowError
@@ -46,10 +52,10 @@ MOST_ROWS = 100_000
 """Longer tables state no totals of groups: `interpret --by` adds them where they are wanted."""
 
 MOST_COLUMNS = 40
-"""So many public columns are looked at."""
+"""Most public columns that are looked at."""
 
 MOST_LINES = 300
-"""So many totals are stated in a receipt, of all columns and all kinds of groups together."""
+"""Most totals in a receipt, of all columns and all kinds of groups together."""
 
 FEW_PAIRS = 1 << 20
 """Most pairs of a group and a count that are tallied in one array; waiting ones are joined."""
@@ -66,7 +72,7 @@ UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no page can show."""
 
 MISSING = ("", "nan", "nat", "none", "null", "<na>")
-"""What libraries write for no value."""
+"""Words that libraries write for no value."""
 
 WRITTEN_ALIKE = ("string", "integer")
 """Types of columns that every writer keeps apart and together."""
@@ -146,56 +152,51 @@ def estimate_total(
     released_column = _open(source, column)
     table, receipt, record = released_column.table, released_column.receipt, released_column.record
     names = (by,) if isinstance(by, str) else tuple(by or ())
-    texts = (where,) if isinstance(where, str) else tuple(where or ())
-    if names or texts:
+    conditions = parse_conditions((where,) if isinstance(where, str) else tuple(where or ()))
+    if names or conditions:
         _require_parts(record)
-    if table.rows > MOST_AT_ONCE and receipt.zeros is None and not record.method.adds_up:
-        return _add_batches(table, released_column, names, texts, confidence)
-    rows = np.flatnonzero(_choose_rows(table, receipt, texts))
-    if len(rows) == 0:
-        raise ArgumentError("where", "leave at least one row")
-    add = record.method.prepare_adding(released_column, confidence, all_rows=not names)
-    if not names:
-        return add(rows)
+    _require_public([condition.column for condition in conditions], receipt, "where")
     _require_public(names, receipt, "by")
-    return {key: add(part) for key, part in _group_rows(table, names, rows)}
+    if table.rows > MOST_AT_ONCE and receipt.zeros is None and not record.method.adds_up:
+        totals = _add_batches(released_column, names, conditions, confidence)
+    else:
+        chosen = np.ones(table.rows, dtype=bool)
+        for condition in conditions:
+            chosen &= condition.holds(table)
+        add = record.method.prepare_adding(released_column, confidence, all_rows=not names)
+        groups = _group_rows(table, names, np.flatnonzero(chosen))
+        totals = {key: add(rows) for key, rows in groups}
+    if not totals:
+        raise ArgumentError("where", "leave at least one row")
+    return totals if names else totals[""]
 
 
 def _add_batches(
-    table: Table,
-    column: Readable,
-    by: Sequence[str],
-    where: Sequence[str],
-    confidence: float,
-) -> Any:
-    """The total of a long table, or those of its groups, from tallies."""
-    record, adder, conditions = column.record, column.adder, parse_conditions(where)
-    _require_public([condition.column for condition in conditions], column.receipt, "where")
-    _require_public(by, column.receipt, "by")
-    read = partial(read_values, record=record)
+    column: Readable, by: Sequence[str], where: Sequence[Condition], confidence: float
+) -> dict[Any, Estimate]:
+    """Estimate the total of a long table, or those of its groups, from tallies."""
+    record, read = column.record, partial(read_values, record=column.record)
     name = record.name if record.unbiased is None else record.drawn_column
-    totals = {
-        key if len(by) > 1 else "".join(key): adder.add(group.counts, confidence, group.times)
-        for key, group in tally_groups(table, by, conditions, [name], read).items()
+    return {
+        key if len(by) > 1 else "".join(key): column.adder.add(part.counts, confidence, part.times)
+        for key, part in tally_groups(column.table, by, where, [name], read).items()
     }
-    if not totals:
-        raise ArgumentError("where", "leave at least one row")
-    return totals if by else totals[""]
 
 
 def _group_rows(
     table: Table, names: Sequence[str], rows: Integers
 ) -> Iterator[tuple[Any, Integers]]:
-    """The rows of every group, with its label or labels, in order of first occurrence."""
+    """Yield the rows of every group and its label or labels, in order of first occurrence."""
     columns = [table.codes(name) for name in names]
-    for part in split_rows(number_together([column.codes[rows] for column in columns])):
+    codes = [column.codes[rows] for column in columns]
+    for part in split_rows(_number(codes, len(rows))):
         first = rows[part[0]]
         key = tuple(column.labels[column.codes[first]] for column in columns)
-        yield (key[0] if len(names) == 1 else key), rows[part]
+        yield key if len(names) > 1 else "".join(key), rows[part]
 
 
 def split_rows(codes: Integers) -> list[Integers]:
-    """The rows of every code, in order of first occurrence.
+    """List the rows of every code, in order of first occurrence.
 
     >>> [part.tolist() for part in split_rows(np.array([1, 0, 1]))]
     [[0, 2], [1]]
@@ -208,7 +209,7 @@ def split_rows(codes: Integers) -> list[Integers]:
 def estimate_rows(
     folder: str | Path, confidence: float, *, column: str | None = None
 ) -> tuple[str, list[Estimate], Integers]:
-    """What every published count of a release tells of the true one, however wide its range.
+    """Estimate the true count behind every published one, however wide the range.
 
     Returns the column's name, the estimates there are, and which of them each row has: at least
     0, with an interval that contains the true count in at least `confidence` of all releases.
@@ -247,34 +248,28 @@ def _require_parts(record: ColumnRecord) -> None:
 
 
 def _open(source: Release | str | Path, column: str | None) -> Readable:
-    """A column of a release, in memory or in its folder."""
+    """Open a column of a release, in memory or in its folder."""
     if isinstance(source, Release):
         receipt = source.receipt
         record = _find_column(receipt, column)
         adder = source.figures[receipt.columns.index(record)].adder
-        return Readable.of(source.data, receipt, record, adder, list(source.sums.values()))
+        return Readable(source.data, receipt, record, adder, list(source.sums.values()))
     receipt, folder = read_receipt(source), Path(source)
     record, facts = _find_column(receipt, column), receipt.table
     table = read_published(folder / plain_name(facts.file))
     require_described(table, receipt)
     adder = find_adder(record, load_stage(folder, record.counts_stage))
-    return Readable.of(table, receipt, record, adder, read_sums(folder, receipt))
+    return Readable(table, receipt, record, adder, read_sums(folder, receipt))
 
 
 def read_sums(folder: Path, receipt: Receipt) -> list[bytes]:
-    """The files of a release that adds up, none of any other."""
+    """Read the files of a release that adds up, none of any other."""
     files = () if receipt.sums is None else receipt.sums.files
     return [read_file(folder / name) for name in files]
 
 
-def require_described(table: Table, receipt: Receipt) -> None:
-    """Raise a `PackageError` unless a table has the rows and columns that a receipt states."""
-    if table.rows != receipt.table.rows or tuple(table.names) != receipt.table.columns:
-        raise PackageError("The data are not the table that the receipt describes.")
-
-
 def find_adder(record: ColumnRecord, certified: Certified) -> Adder:
-    """How published counts of a column are added, from what they were drawn from."""
+    """Make the adder of a column's published counts from its certified draw."""
     return make_own_adder(certified, record.upper, record.histogram, record.matching)
 
 
@@ -284,15 +279,6 @@ def _find_column(receipt: Receipt, name: str | None) -> ColumnRecord:
         return columns[0]
     names = "The columns of counts are: " + ", ".join(c.name for c in receipt.columns) + "."
     raise ArgumentError("column", "name one column of counts of the release", name, names)
-
-
-def _choose_rows(table: Table, receipt: Receipt, texts: Sequence[str]) -> Mask:
-    chosen = np.ones(table.rows, dtype=bool)
-    conditions = parse_conditions(texts)
-    _require_public([condition.column for condition in conditions], receipt, "where")
-    for condition in conditions:
-        chosen &= condition.holds(table)
-    return chosen
 
 
 def _require_public(names: Sequence[str], receipt: Receipt, argument: str) -> None:
@@ -315,12 +301,12 @@ class PublicGroups:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether every label is a number, as codes of states are."""
+        """True if every label is a number, as codes of states are."""
         return all(label.isdigit() for labels in self.labels for label in labels)
 
 
 def list_group_columns(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
-    """The columns, or the margins of several, that may make groups; none in a long table."""
+    """List the columns, or margins of several, that may make groups; none in a long table."""
     facts = receipt.table
     if facts.rows > MOST_ROWS or all(not _can_tell(c) for c in receipt.columns):
         return ()
@@ -332,7 +318,7 @@ def list_group_columns(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
 
 
 def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
-    """The groups that the receipt states totals of; those that two columns make only once.
+    """Find the groups whose totals the receipt states, each once if two columns make the same.
 
     Where codes and names make the same groups, the names are taken.
     """
@@ -358,7 +344,7 @@ def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
 
 
 def _is_plain(table: Table, name: str) -> bool:
-    """Whether every kind of file gives this column's labels back as they are."""
+    """Return whether every kind of file gives this column's labels back unchanged."""
     if name not in table.names:
         return False
     kind, labels = table.type_of(name), list(map(str, table.codes(name).labels))
@@ -368,7 +354,7 @@ def _is_plain(table: Table, name: str) -> bool:
 
 
 def group_rows(table: Table, names: Sequence[str]) -> PublicGroups | None:
-    """The groups that columns make, or None unless they are a few of several rows with labels."""
+    """Group rows by columns; None unless there are a few groups of several rows with labels."""
     columns = [table.codes(name) for name in names]
     codes = number_together([column.codes for column in columns])
     if not 2 <= int(codes.max(initial=0)) + 1 <= min(MOST_GROUPS, table.rows // 2):
@@ -386,7 +372,7 @@ def group_rows(table: Table, names: Sequence[str]) -> PublicGroups | None:
 
 
 def plain_label(label: str) -> str | None:
-    """The form in which a label is the same in memory and in every kind of file; None if none is.
+    """Return the one form that a label has in memory and in every kind of file, or None.
 
     Measurements and times are no labels: each library writes them in another way.
 
@@ -406,14 +392,14 @@ def plain_label(label: str) -> str | None:
 def state_groups(
     table: Table, receipt: Receipt, adders: Sequence[Adder], sums: Sequence[bytes]
 ) -> Receipt:
-    """The receipt with the totals of the groups that public columns make.
+    """Return the receipt with the totals of the groups that public columns make.
 
     `adders` are those of its columns, `sums` the files of a release that adds up.
     """
     groups = find_groups(table, receipt)
     columns = [
         structs.replace(
-            record, groups=add_groups(Readable.of(table, receipt, record, adder, sums), groups)
+            record, groups=add_groups(Readable(table, receipt, record, adder, sums), groups)
         )
         for record, adder in zip(receipt.columns, adders, strict=True)
     ]
@@ -421,7 +407,7 @@ def state_groups(
 
 
 def add_groups(column: Readable, groups: Sequence[PublicGroups]) -> tuple[GroupRecord, ...]:
-    """The totals of a column's groups; those that cut through measured ones have none."""
+    """Estimate the totals of a column's groups, except those across measured groups."""
     record, table = column.record, column.table
     if not groups or not (_can_tell(record) and _is_quick(column.adder)):
         return ()
@@ -449,12 +435,12 @@ def add_groups(column: Readable, groups: Sequence[PublicGroups]) -> tuple[GroupR
 
 
 def _can_tell(record: ColumnRecord) -> bool:
-    """Whether the column tells the totals of groups at all."""
+    """Return whether the column tells the totals of groups at all."""
     return not record.hides_parts and (record.method.adds_up or record.total is not None)
 
 
 def _is_quick(adder: Adder) -> bool:
-    """Whether groups are added without much work before the first of them."""
+    """Return whether groups are added without much work before the first of them."""
     if isinstance(adder, MatrixAdder):
         return len(adder.mechanism.matrix) <= WIDEST_MATRIX
     return not isinstance(adder, MatchedAdder) or adder.plain.upper <= WIDEST_MATCHED
@@ -463,7 +449,7 @@ def _is_quick(adder: Adder) -> bool:
 def restate_groups(
     table: Table, receipt: Receipt, certified: Sequence[Certified], sums: Sequence[bytes]
 ) -> list[tuple[GroupRecord, ...] | None]:
-    """The totals of the groups that a receipt names, worked out again for every column.
+    """Work out the totals of the groups that a receipt names again, for every column.
 
     `certified` are what the columns' counts were drawn from. None for a column that names groups
     which its public columns do not make.
@@ -476,7 +462,7 @@ def restate_groups(
             restated.append(None)
             continue
         groups = [rows for names in by if (rows := group(names)) is not None]
-        readable = Readable.of(table, receipt, column, find_adder(column, drawn_from), sums)
+        readable = Readable(table, receipt, column, find_adder(column, drawn_from), sums)
         restated.append(add_groups(readable, groups))
     return restated
 
@@ -539,7 +525,7 @@ def tally_groups(
 
 @dataclass
 class _Tallies:
-    """How often every pair of a group and a count has occurred so far."""
+    """Pairs of a group and a count, and how often each has occurred so far."""
 
     groups: dict[tuple[str, ...], int] = field(default_factory=dict)
     parts: list[Integers] = field(default_factory=list)  # shape (3, pairs): group, count, times
@@ -577,7 +563,7 @@ class _Tallies:
         self.waiting = 0
 
     def join(self) -> dict[tuple[str, ...], GroupTally]:
-        """The tally of every group."""
+        """Return the tally of every group."""
         if not self.groups:
             return {}
         self._merge()
@@ -595,7 +581,7 @@ def _number(codes: Sequence[Integers], rows: int) -> Integers:
 
 
 def _count_pairs(numbers: Integers, counts: Integers) -> tuple[Integers, Integers, Integers]:
-    """The pairs of a number and a count that occur, and how often each does."""
+    """Count the pairs of a number and a count that occur."""
     values = None
     top = int(counts.max()) + 1
     if (int(numbers.max()) + 1) * top > FEW_PAIRS:

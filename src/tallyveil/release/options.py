@@ -1,4 +1,4 @@
-"""What a publisher asks for: option objects, the same in Python, request files and command lines.
+"""Options of a release: objects, the same in Python, request files and command lines.
 
 Each object refuses what it can by itself; what does not go together is refused in
 `tallyveil.release.request`. Every key is explained in the docstring of its class, once.
@@ -33,8 +33,7 @@ LONGEST_TEXT = 300
 
 def read_names(values: Any, argument: str) -> tuple[str, ...]:
     """Return the names of columns, each once."""
-    names = tuple(str(name) for name in list_values(values))
-    require_writable(argument, names)
+    names = _read_texts(values, argument)
     if len(set(names)) != len(names):
         raise ArgumentError(argument, "name every column once", got=", ".join(names))
     return names
@@ -96,7 +95,7 @@ def _read_groups(values: Any) -> tuple[tuple[str, ...], ...]:
 
 
 class Counts(Struct, frozen=True):
-    """What is known of a table of counts.
+    """Facts about a table of counts.
 
     Attributes
     ----------
@@ -129,7 +128,7 @@ class Counts(Struct, frozen=True):
 
 
 class Microdata(Struct, frozen=True):
-    """How records are counted by categories.
+    """Choice of the records to count, and their categories.
 
     Attributes
     ----------
@@ -156,7 +155,7 @@ class Microdata(Struct, frozen=True):
 
 
 class Unit(Struct, frozen=True):
-    """Who is protected, and how often they are counted.
+    """Privacy unit, and its contribution bound.
 
     Attributes
     ----------
@@ -215,7 +214,7 @@ class Unit(Struct, frozen=True):
 
 
 class Budget(Struct, frozen=True):
-    """What is promised beside the epsilon of each column.
+    """An accuracy instead of an epsilon, or a delta next to it.
 
     Attributes
     ----------
@@ -245,7 +244,7 @@ class Budget(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
-    """What is written.
+    """Files to write.
 
     Attributes
     ----------
@@ -265,7 +264,7 @@ class Output(Struct, frozen=True):
 
 
 class About(Struct, frozen=True):
-    """What the publisher says of a release, one line each.
+    """Texts of the publisher about a release, one line each.
 
     Attributes
     ----------
@@ -322,7 +321,7 @@ class About(Struct, frozen=True):
 
 
 class DryRun(Struct, frozen=True):
-    """What a dry run plans for; request files and command lines only.
+    """Table of a dry run; request files and command lines only.
 
     Attributes
     ----------

@@ -1,27 +1,31 @@
-"""METHODOLOGY.html: what was done to a table, for the people who use it.
+"""Pages of a release: METHODOLOGY.html for its readers, and the comparison with the truth.
 
-A pure function of the receipt and the certified mechanisms, so anyone who has the release folder
-can rebuild it byte for byte, and nothing confidential can be in it. The sentences are in
-`templates/methodology.html`; here are the numbers and charts that they need.
+The methodology is a pure function of the receipt and the certified mechanisms, so anyone who has
+the release folder can rebuild it byte for byte, and nothing confidential can be in it. Sentences
+are in `templates`; here are the numbers and charts that they need.
+
+The comparison is the one document that holds confidential values. It is for the data holder's eyes
+only, so it says CONFIDENTIAL on every page, is readable by its owner only, and never lies inside a
+release folder.
 """
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Integers
 from tallyveil.budget.entries import shown_rational
 from tallyveil.release import svg
 from tallyveil.release.accuracy import WIDEST_PICTURE
+from tallyveil.release.column import WIDE, Histogram
 from tallyveil.release.methods.preserve import show_tradeoff
-from tallyveil.release.ranges import WIDE
 from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import AccuracyRecord, GroupRecord
 
@@ -40,7 +44,7 @@ MONTHS += ["August", "September", "October", "November", "December"]
 
 
 def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
-    """The page of `receipt`; `matrices` are each column's probabilities, for a heatmap."""
+    """Write the page of `receipt`; `matrices` are each column's probabilities, for a heatmap."""
     pairs = zip(receipt.columns, matrices, strict=True)
     sums = receipt.sums
     return render(
@@ -90,14 +94,13 @@ def _load_templates() -> Environment:
         "quoted": lambda code: f"“{code}”" if code else "an empty cell",
         "shell": shlex.quote,
         "short": lambda value: f"{float(value):.4g}",
-        "sum_of_counts": _add_counts,
         "tradeoff": show_tradeoff,
     }
     return templates
 
 
 def list_names(names: Sequence[str], most: int = LONGEST_LIST) -> str:
-    """Names with commas and a last "and"; of many only the first, and how many more there are.
+    """Join names with commas and a last "and"; of many only the first, and how many more.
 
     >>> list_names(["a", "b", "c"]), list_names(["a", "b", "c"], most=1)
     ('a, b and c', 'a and 2 more')
@@ -121,7 +124,7 @@ def _show_day(created: str) -> str:
 
 
 def _bound_certainty(receipt: Receipt) -> str:
-    """How sure anyone at 50% can become, in percent; empty where the guarantee has exceptions.
+    """Bound how sure anyone at 50% can become; empty where the guarantee has exceptions.
 
     Epsilon bounds the odds: they grow by a factor of at most e^epsilon.
     """
@@ -132,7 +135,7 @@ def _bound_certainty(receipt: Receipt) -> str:
 
 
 def _describe_multiplier(receipt: Receipt) -> str:
-    """How contributions enter the cost."""
+    """Say how contributions enter the cost."""
     times = receipt.unit.multiplier
     if all(column.method.together for column in receipt.columns):
         return f"Every epsilon is for a change of a count by up to {times}"
@@ -146,13 +149,8 @@ def _describe_multiplier(receipt: Receipt) -> str:
     return f"Every epsilon is multiplied by {times}"
 
 
-def _add_counts(column: ColumnRecord) -> int:
-    pairs = zip(column.histogram.counts, column.histogram.rows, strict=True)
-    return sum(count * rows for count, rows in pairs)
-
-
 def _describe_groups(column: ColumnRecord, groups: GroupRecord) -> dict[str, Any]:
-    """One table of totals, with an interval drawn in every line."""
+    """Describe one table of totals, with an interval drawn in every line."""
     low, high = min(0.0, *groups.low, *groups.estimate), max(1.0, *groups.high, *groups.estimate)
     published = groups.published or [0] * len(groups.rows)
     parts = {"group": groups.groups, "rows": groups.rows, "published": published}
@@ -171,7 +169,7 @@ def _describe_groups(column: ColumnRecord, groups: GroupRecord) -> dict[str, Any
 
 
 def _describe_accuracy(column: ColumnRecord, matrix: Floats | None) -> dict[str, Any]:
-    """The table and the charts of one column."""
+    """Describe the table and the charts of one column."""
     accuracy, last = column.accuracy, column.histogram.largest
     true = np.array(accuracy.true_count)
     within = true <= last
@@ -194,7 +192,7 @@ def _describe_accuracy(column: ColumnRecord, matrix: Floats | None) -> dict[str,
 
 
 def _list_lines(column: ColumnRecord, accuracy: AccuracyRecord) -> Iterator[dict[str, Any]]:
-    """A few lines of the table of accuracy, by true count."""
+    """Yield a few lines of the table of accuracy, by true count."""
     places = {true: place for place, true in enumerate(accuracy.true_count)}
     for true in sorted({*SHOWN, column.histogram.largest, column.upper} & set(places)):
         place = places[true]
@@ -208,3 +206,83 @@ def _list_lines(column: ColumnRecord, accuracy: AccuracyRecord) -> Iterator[dict
             "low": accuracy.interval_low[place],
             "high": accuracy.interval_high[place],
         }
+
+
+def confidential_report(
+    receipt: Receipt,
+    true: Mapping[str, Integers],
+    released: Mapping[str, Integers],
+    intervals: Mapping[str, Floats],
+    *,
+    left_out: tuple[int, int] | None = None,
+    bounds: Integers | None = None,
+) -> str:
+    """Compare true and released counts of every column, in row order; shapes (rows,).
+
+    Parameters
+    ----------
+    receipt : Receipt
+        The receipt of the release.
+    true, released : dict of str to array
+        Counts by column.
+    intervals : dict of str to array
+        Those of `Accuracy`, for every true count up to the upper bound.
+    left_out : tuple of int, optional
+        How many rows were not counted, to bound each person's, of how many.
+    bounds : array, optional
+        The largest count of each row.
+    """
+    columns = [
+        _compare(column, true[column.name], released[column.name], intervals[column.name], bounds)
+        for column in receipt.columns
+    ]
+    return render("confidential.html", receipt=receipt, columns=columns, left_out=left_out)
+
+
+def _compare(
+    column: ColumnRecord,
+    true: Integers,
+    released: Integers,
+    interval: Floats,
+    bounds: Integers | None,
+) -> dict[str, Any]:
+    upper = column.upper if bounds is None else np.minimum(bounds, column.upper)
+    nearest = np.minimum(true, len(interval) - 1)
+    beyond = true - nearest if column.upper > WIDE else 0
+    low, high = interval[nearest].T + beyond
+    inside = ((released >= low) & (released <= high)).mean()
+    error = released - true.astype(float)
+    ordered = np.sort(true), np.sort(released)
+    lost, cut, total = int(np.maximum(true - upper, 0).sum()), true > upper, true.sum()
+    return {
+        "name": column.name,
+        "upper": column.upper,
+        "bounded": column.bounded,
+        "cut": int(cut.sum()),
+        "own_bounds": int(cut.sum()) != int((true > column.upper).sum()),
+        "lost": lost,
+        "lost_share": f"{lost / max(total, 1):.1%}",
+        "figures": [
+            ("mean absolute error", f"{np.abs(error).mean():.4f}"),
+            ("root mean squared error", f"{np.sqrt((error**2).mean()):.4f}"),
+            ("mean error", f"{error.mean():+.4f}".replace("-", "−")),
+            ("rows reported exactly", f"{(error == 0).mean():.1%}"),
+            (f"rows inside their {column.accuracy.confidence:.0%} interval", f"{inside:.1%}"),
+            ("rows top-coded", f"{cut.sum():,} ({cut.mean():.1%})"),
+            ("lost by top-coding", f"{lost:,} of {total:,} ({lost / max(total, 1):.1%})"),
+            ("true total, released total", f"{total:,}, {released.sum():,}"),
+            ("distance of the distributions (W1)", f"{np.abs(np.subtract(*ordered)).mean():.4f}"),
+            ("largest gap of the cumulative shares (KS)", f"{_largest_gap(*ordered):.4f}"),
+        ],
+        "scatter": svg.scatter(
+            true, released, "true count", "released count", "True against released"
+        ),
+        "bars": svg.compare_chart(Histogram.count(true), Histogram.count(released)),
+    }
+
+
+def _largest_gap(true: Integers, released: Integers) -> float:
+    """Return the largest difference of the cumulative shares of two sorted columns."""
+    counts = np.union1d(true, released)
+    shares = [np.searchsorted(x, counts, side="right") / len(x) for x in (true, released)]
+    return float(np.abs(np.subtract(*shares)).max())

@@ -7,26 +7,24 @@ elsewhere, only `Rows` knows: it reads counts, draws for them, and writes what i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tallyveil.arrays import Integers, Mask, freeze
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.release.column import PublishedColumn, name_unbiased
-from tallyveil.release.layout import Layout, place_rows, read_columns
+from tallyveil.release.column import PublishedColumn, keep_order, name_unbiased
 from tallyveil.release.methods.base import Labels, Method, Plan, PlannedStage, Task
 from tallyveil.release.methods.sums import Sums
-from tallyveil.release.nested import keep_order
 from tallyveil.release.options import ReleaseOptions
-from tallyveil.release.records import SumsRecord
+from tallyveil.release.records import ROW_ORDERS, SumsRecord, ZerosRecord, find_free, meets_rule
 from tallyveil.release.request import ColumnRequest, Request, check_options
 from tallyveil.release.unit import charge_columns, charge_delta
-from tallyveil.release.zeros import ZerosRecord, find_free, meets_rule, require_zero
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.counts import (
@@ -36,21 +34,38 @@ from tallyveil.tables.counts import (
     leave_out_missing,
     read_counts,
 )
+from tallyveil.tables.duplicates import require_distinct
 from tallyveil.tables.frames import rename_array
 from tallyveil.tables.labels import require_own_names
-from tallyveil.tables.microdata import PersonBound
+from tallyveil.tables.microdata import PersonBound, place_categories
 from tallyveil.tables.read import read_table
+from tallyveil.tables.subtotals import find_totals
 from tallyveil.tables.table import CountArray, Table
+from tallyveil.tables.text import delimiter_hint
+from tallyveil.untrusted import escape_controls
 
 if TYPE_CHECKING:
-    from tallyveil.release.datapackage import FileFacts
-    from tallyveil.release.folder import Staging
+    from tallyveil.release.folder import FileFacts, Staging
 
 ARRAY = "array"
 """The kind of a table that is a plain array of counts."""
 
 LARGEST_BOUND = 10**15
 """Up to here every format writes a whole number in plain digits."""
+
+ReadCounts: TypeAlias = Callable[[Table, str, int], ColumnCounts]
+"""Function that reads the counts of a table's column, cut to an upper bound, or invents them."""
+
+MOST_UNCHANGED = 1000
+"""A table with more other columns than this must name the public ones."""
+
+MOST_SHOWN = 12
+"""Most names that an error lists."""
+
+NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
+"""A name that may be a count: the first row where the header is missing."""
+
+Totals: TypeAlias = Mapping[str, tuple[str | None, int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +78,26 @@ class Opened:
     request: Request
     source: Table
     missing: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The published columns, and the order of rows.
+
+    `grouped` rows are built anew, one for each public category; `order` is None where rows
+    stay as they are.
+    """
+
+    keep: tuple[str, ...]
+    row_order: str
+    order: Integers | None = None
+    grouped: bool = False
+
+    @classmethod
+    def of_categories(cls, request: Request) -> Layout:
+        """Lay out the rows of the public list, in its order."""
+        keep = (*request.by, *(column.name for column in request.columns))
+        return cls(keep, ROW_ORDERS["categories"], grouped=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +115,7 @@ class Reading:
 
 
 class Rows:
-    """Where the rows of counts are: here, in a table. Others may be elsewhere, or invented."""
+    """Rows of counts in a table. Subclasses have them elsewhere, or invent them."""
 
     is_invented = False
 
@@ -92,11 +127,11 @@ class Rows:
         return Reading(*read_columns(source, request, self.read_counts))
 
     def read_counts(self, table: Table, name: str, upper: int) -> ColumnCounts:
-        """The counts of one column."""
+        """Read the counts of one column."""
         return read_counts(table, name, upper)
 
     def draw(self, plan: ReleasePlan, entropy: Entropy) -> dict[str, tuple[PublishedColumn, ...]]:
-        """Every column as it is published, once for each level: drawn, then post-processed."""
+        """Draw and post-process every column, once for each level."""
         published = {}
         for column in plan.columns:
             name = column.task.name
@@ -148,17 +183,17 @@ class ReleasePlan:
 
     @property
     def layout(self) -> Layout:
-        """Which columns and rows are published."""
+        """The published columns and rows."""
         return self.reading.layout
 
     @property
     def rows(self) -> int:
-        """How many rows will be published."""
+        """The number of rows that will be published."""
         return len(next(iter(self.counts.values())).values)
 
     @property
     def charges(self) -> tuple[tuple[str, Fraction], ...]:
-        """What one unit is charged for."""
+        """The charges to one unit, by name."""
         stages = [(stage.column, stage.name, stage.epsilon) for stage in self.stages]
         return charge_columns(stages, self.request.disjoint)
 
@@ -195,14 +230,14 @@ class ReleasePlan:
         return None if self.free is None else ZerosRecord.of(self.request.zeros, self.free)
 
     def draw(self, entropy: Entropy) -> dict[str, tuple[PublishedColumn, ...]]:
-        """Every column as it is published; nested ones are kept below one another."""
+        """Draw every column and keep nested ones below one another."""
         published = self.home.draw(self, entropy)
         certified = {plan.task.name: plan.counts_stage.certified for plan in self.columns}
         nested = {name: float(certified[name].exact_epsilon) for name in self.request.nested}
         return published | keep_order(nested, published, self.free, entropy)
 
     def read_truth(self) -> dict[str, Integers]:
-        """The true counts, not top-coded, row for row; for the data holder's eyes only."""
+        """Read the true counts, not top-coded, row for row; for the data holder's eyes only."""
         request = self.request
         if self.reading.every is not None:
             (column,) = request.columns
@@ -217,12 +252,12 @@ class ReleasePlan:
         return sums
 
     def build_table(self, counts: Mapping[str, CountArray]) -> Table:
-        """The published table with these counts, which are public by now."""
+        """Build the published table with these counts, which are public by now."""
         built = _build(self.source, self.request, self.layout, counts)
         return replace(built, format=self.request.options.output.format or built.format)
 
     def count_bytes(self) -> int:
-        """An upper bound on the size of the release, known before anything is drawn."""
+        """Bound the size of the release, before anything is drawn."""
         uppers = {column.name: column.upper for column in self.request.columns}
         proofs = sum(len(s.mechanism_bytes) + len(s.certificate_bytes) for s in self.stages)
         figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
@@ -256,11 +291,18 @@ def open_table(table: Any, options: ReleaseOptions) -> Opened:
         raise TableError(
             "The table has no rows, and no list of categories says which it could have."
         )
-    if source.kind != ARRAY:
-        return Opened(request, *_read_as_declared(source, request))
-    if request.options.source.writes_numbers:
-        raise UsageError("An array holds numbers: leave out how they are written.")
-    return Opened(request, source)
+    declared = request.options.source
+    if source.kind == ARRAY:
+        if declared.writes_numbers:
+            raise UsageError("An array holds numbers: leave out how they are written.")
+        return Opened(request, source)
+    missing = 0
+    if declared.na_values:
+        counted = [column.name for column in request.columns if column.name in source.names]
+        source, missing = leave_out_missing(source, counted, declared.na_values)
+        if source.rows == 0:
+            raise TableError("Every row has a code for a missing count: nothing is left.")
+    return Opened(request, replace(source, options=declared), missing)
 
 
 def plan_release(
@@ -291,9 +333,8 @@ def plan_release(
     if free is not None and home.is_invented:
         counts = {name: column.keep_only(free) for name, column in counts.items()}
         reading = replace(reading, counts=counts)
-    if free is not None:
-        for name, column in counts.items():
-            require_zero(name, column.values, free)
+    elif free is not None:
+        _require_zeros(counts, free)
     method = request.method
     labels = Labels(source, request.categories if layout.grouped else (), request.by)
     groups = method.group(labels, layout.order, free)
@@ -318,7 +359,7 @@ def plan_column(
     free: Mask | None = None,
     bounds: Integers | None = None,
 ) -> Plan:
-    """The plan for one column, everything certified; `rows` is None if they are not known."""
+    """Plan one column, everything certified; `rows` is None if they are not known."""
     task = Task(
         column.name,
         column.upper,
@@ -337,25 +378,14 @@ def plan_column(
 def _build(
     source: Table, request: Request, layout: Layout, counts: Mapping[str, CountArray]
 ) -> Table:
-    """The published table with these counts, in the format that came in."""
+    """Build the published table with these counts, in the format of the input."""
     if layout.grouped:
         return source.build_grouped(request.by, request.categories, counts)
     return source.build_released(counts, layout.keep, layout.order)
 
 
-def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
-    """The table with its counts read as declared, and how many rows hold a code in their place."""
-    counted = [column.name for column in request.columns if column.name in source.names]
-    missing = 0
-    if request.options.source.na_values:
-        source, missing = leave_out_missing(source, counted, request.options.source.na_values)
-        if source.rows == 0:
-            raise TableError("Every row has a code for a missing count: nothing is left.")
-    return replace(source, options=request.options.source), missing
-
-
 def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Reading:
-    """Rows counted into the public categories, where they are.
+    """Count records into the public categories.
 
     Which rows of a person stay is chosen with secure random bits, and itself never published.
     """
@@ -372,16 +402,16 @@ def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Readi
 
 
 def _find_bounds(source: Table, request: Request, layout: Layout) -> Integers | None:
-    """The largest count of every row, where a public column says it."""
+    """Read the largest count of every row, where a public column states it."""
     name = request.method.upper_column
     if not name:
         return None
     if layout.grouped or name not in layout.keep:
-        rule = "name a column of the table that is published unchanged beside its rows"
+        rule = "name a column of the table that is published unchanged next to its rows"
         raise ArgumentError("upper_column", rule, name)
     if request.options.source.writes_numbers:
         raise UsageError(
-            "A 'method.upper_column' is released as it is written, and must be written in plain "
+            "A 'method.upper_column' is released unchanged, and must be written in plain "
             "digits: leave out how numbers are written."
         )
     bounds = read_counts(source, name, LARGEST).values.astype(np.int64)
@@ -393,7 +423,7 @@ def _find_bounds(source: Table, request: Request, layout: Layout) -> Integers | 
 def _find_free(
     source: Table, request: Request, counts: Mapping[str, ColumnCounts], layout: Layout
 ) -> Mask:
-    """The rows that are not structural zeros, in the order of the counts."""
+    """Find the rows that are not structural zeros, in the order of the counts."""
     public = [condition.column for rule in request.zeros for condition in rule]
     index = () if layout.grouped else source.index_names
     hidden = sorted(set(public) - ({*index, *layout.keep} - set(counts)))
@@ -441,4 +471,141 @@ def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> No
             raise TableError(
                 f"Column {column.name!r} has counts above the upper bound {bound}, and exact sums "
                 "allow no top-coding. Raise the bound to one that is publicly known."
+            )
+
+
+def read_columns(
+    source: Table, request: Request, read: ReadCounts
+) -> tuple[dict[str, ColumnCounts], Layout]:
+    """Read every count column of a table of counts, and how it is published."""
+    keep = choose_columns(source, request)
+    uppers = {column.name: column.upper for column in request.columns}
+    source.require_publishable(n for n in (*source.index_names, *keep) if n not in uppers)
+    counts = {name: read(source, name, upper) for name, upper in uppers.items()}
+    public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
+    keys = request.by or public
+    _require_no_totals(find_totals(source, public), request, public)
+    if not request.options.counts.allow_duplicates and _have_categories(source, request, keys):
+        require_distinct(source, keys)
+    if request.categories:
+        return _arrange_categories(source, request, counts, keep)
+    return counts, Layout(keep, ROW_ORDERS["input"])
+
+
+def _have_categories(source: Table, request: Request, keys: Sequence[str]) -> bool:
+    """Return whether public columns tell categories: a kept measurement, by itself, does not."""
+    if request.keep_all or request.by or request.method.public_columns:
+        return True
+    labels = [name for name in keys if name in source.index_names]
+    numbers = ("integer", "number")
+    return bool(labels) or not keys or any(source.type_of(name) not in numbers for name in keys)
+
+
+def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
+    """Choose the columns of the release, in the table's own order."""
+    for column in request.columns:
+        if column.name not in source.names:
+            raise _no_such_column(column.name, source, delimiter_hint(source.names))
+    counted = {column.name for column in request.columns}
+    public = (*(request.keep or ()), *request.by, *request.method.public_columns)
+    for name in public:
+        if name not in (*source.names, *source.index_names):
+            raise _no_such_column(name, source)
+    named = counted | set(public)
+    unnamed = [name for name in (*source.index_names, *source.names) if name not in named]
+    if unnamed and request.keep is None:
+        raise TableError(
+            f"Name the public columns to release with 'keep' ({_list_names(unnamed)}), or use "
+            "keep='all'."
+        )
+    if not request.keep_all and (hidden := [n for n in source.index_names if n not in named]):
+        raise TableError(
+            f"The index {hidden[0]!r} of the table would be released. Name it in 'keep', or leave "
+            "it out with reset_index(drop=True)."
+        )
+    keep = tuple(name for name in source.names if request.keep_all or name in named)
+    if len(keep) - len(counted) > MOST_UNCHANGED:
+        raise TableError(
+            f"The table would publish {len(keep) - len(counted):,} other columns unchanged, "
+            f"and the limit is {MOST_UNCHANGED:,}. Name the public ones "
+            "in 'keep'."
+        )
+    return keep
+
+
+def _arrange_categories(
+    source: Table, request: Request, counts: dict[str, ColumnCounts], keep: tuple[str, ...]
+) -> tuple[dict[str, ColumnCounts], Layout]:
+    """Order rows by the public categories, with a count of 0 where a row is missing.
+
+    Whether rows are built anew depends on the names of the columns alone, never on whether
+    every category has a row: that is confidential.
+    """
+    places, size = place_rows(source, request), len(request.categories)
+    words = ROW_ORDERS["categories"]
+    if {*source.index_names, *keep} - set(counts) == set(request.by):
+        uppers = {column.name: column.upper for column in request.columns}
+        filled = {name: c.collect(places, size, uppers[name]) for name, c in counts.items()}
+        return filled, Layout((*request.by, *filled), words, grouped=True)
+    if request.options.microdata.other is not None:
+        raise UsageError(
+            "Rows of several categories cannot share a cell while other columns are released: "
+            "leave those columns out of 'keep', or leave out 'other'."
+        )
+    if len(places) != size:
+        raise TableError(
+            "The table has no row for some category of the public list, and columns that a new "
+            "row could not fill. Add the missing rows, with counts of 0, or leave those columns "
+            "out of 'keep'."
+        )
+    return counts, Layout(keep, words, np.argsort(places))
+
+
+def place_rows(source: Table, request: Request) -> Integers:
+    """Find the place in the public list of every row of a table of counts."""
+    return place_categories(source, request.by, request.categories, request.other_place)
+
+
+def _require_no_totals(totals: Totals, request: Request, public: Sequence[str]) -> None:
+    """Refuse rows that seem to repeat others: everybody in them is counted more than once.
+
+    `totals` is what `find_totals` finds in the columns that are published.
+    """
+    often, reason = 1, ""
+    for name in public:
+        total, levels = totals[name]
+        if total is not None or levels > 1:
+            often *= max(levels, 2)
+            what = f"a row labelled {total!r}" if total else "labels that are parts of others"
+            reason = reason or f"Column {name!r} has {what}"
+    if often <= request.unit.contributions or request.options.counts.allow_totals:
+        return
+    times = "twice" if often == 2 else f"{often} times"
+    raise TableError(
+        f"{reason}, which may count everyone {times}. Remove it (release totals with 'hierarchy'), "
+        f"use unit.contributions={often}, or counts.allow_totals=True if nobody is counted twice."
+    )
+
+
+def _no_such_column(name: str, source: Table, hint: str = "") -> TableError:
+    if any(NUMBER.fullmatch(other.strip()) for other in source.names):
+        return TableError(
+            f"No column named {name!r}. Names are not shown, because some are numbers: perhaps "
+            "the file has no line with names at its top. Add one, or see `tallyveil inspect`."
+        )
+    return TableError(f"No column named {name!r}. Columns: {_list_names(source.names)}.{hint}")
+
+
+def _list_names(names: Sequence[str]) -> str:
+    shown = escape_controls(", ".join(names[:MOST_SHOWN]))
+    return shown + (f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else "")
+
+
+def _require_zeros(counts: Mapping[str, ColumnCounts], free: Mask) -> None:
+    """Refuse a count in a row that must be 0, without saying which."""
+    for name, column in counts.items():
+        if column.values[~free].any():
+            raise TableError(
+                f"Column {name!r} has a count above 0 in a row that 'counts.structural_zeros' "
+                "declares to be 0. Correct the table, or narrow the condition."
             )

@@ -27,7 +27,7 @@ from tallyveil.release.options import (
 from tallyveil.release.plan import ReleasePlan
 from tallyveil.release.release import Release
 from tallyveil.release.transaction import publish_table
-from tallyveil.release.warnings import list_remarks
+from tallyveil.release.warnings import list_warnings
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.structs import suggest_key
 from tallyveil.tables.source import Source
@@ -162,7 +162,7 @@ def privatize(
     options = ReleaseOptions(**_without(locals(), "table"))
     if isinstance(options.method, Ladder):
         raise UsageError("Several levels give several releases: call tv.privatize_levels.")
-    (release,) = publish_table(table, options, command="tv.privatize", remark=warn_publisher)
+    (release,) = publish_table(table, options, command="tv.privatize", show_plan=warn_publisher)
     return release
 
 
@@ -218,7 +218,7 @@ def privatize_levels(
     """
     keys = _without(locals(), "table", "epsilons")
     options = ReleaseOptions(**keys, method=Ladder(epsilons=epsilons))
-    return publish_table(table, options, command="tv.privatize_levels", remark=warn_publisher)
+    return publish_table(table, options, command="tv.privatize_levels", show_plan=warn_publisher)
 
 
 def _without(keys: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -227,5 +227,5 @@ def _without(keys: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def warn_publisher(plan: ReleasePlan) -> None:
     """Warn the caller before anything is spent."""
-    for remark in list_remarks(plan):
-        warnings.warn(remark, UserWarning, stacklevel=5)
+    for warning in list_warnings(plan):
+        warnings.warn(warning, UserWarning, stacklevel=5)

@@ -1,4 +1,4 @@
-"""The receipt of a release: what was guaranteed, spent and done, from public things only.
+"""The receipt of a release: guarantee, cost and method, from public facts only.
 
 A `Receipt` holds facts that do not follow from one another, and a statement of what follows from
 them; `state` works the statement out again. A receipt that is read must be in its one form, and
@@ -22,18 +22,16 @@ from tallyveil.budget.accounting import SMALLEST_DELTA, compose
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint, fingerprint_page
-from tallyveil.release.column import Histogram, Matching
-from tallyveil.release.layout import ROW_ORDERS
+from tallyveil.release.column import NO_UPPER, Histogram, Matching
 from tallyveil.release.methods.base import DISTRIBUTION
 from tallyveil.release.methods.margins import Margins, describe_missed
 from tallyveil.release.methods.preserve import describe_tradeoff
 from tallyveil.release.methods.registry import RecordedMethod
 from tallyveil.release.methods.sums import MOST_STAGES, Sums
-from tallyveil.release.nested import describe_limit
 from tallyveil.release.options import About
-from tallyveil.release.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 from tallyveil.release.records import (
     MOST_KINDS,
+    ROW_ORDERS,
     AccuracyRecord,
     Digest,
     DrawnRecord,
@@ -49,18 +47,18 @@ from tallyveil.release.records import (
     TotalRecord,
     Whole,
     Wholes,
+    ZerosRecord,
     from_plain,
     to_plain,
 )
 from tallyveil.release.request import MOST_COUNTS
 from tallyveil.release.unit import MOST_SEPARATE, PrivacyUnit, charge_columns, charge_delta
-from tallyveil.release.zeros import ZerosRecord
 from tallyveil.sampling.marks import NOT_PRIVATE
 from tallyveil.untrusted import parse_json
 
 RECEIPT_FORMAT = "tallyveil-receipt"
 ROUND_OFF = 1e-9
-"""How far composed amounts may be apart that are rounded in another order."""
+"""Relative slack of composed epsilons that are rounded in another order."""
 
 MOST_COMPOSED = 100
 """More charges than this are added up: composing them would take a reader too long."""
@@ -73,9 +71,13 @@ WEAK_EPSILON = 5
 LARGE_DELTA = Fraction(1, 1000)
 """A delta above this is weak: a release that publishes one row in a thousand unchanged has it."""
 
+OPEN_RANGE = f"from 0, with {NO_UPPER:,} for all above"
+SIGNED_RANGE = f"of any sign, true ones above {NO_UPPER:,} taken as that"
+"""Ranges of counts without an upper bound, as text."""
+
 ONLY_ROWS = (
     "Single counts were protected with noise. Sums that are not exact were added up from them: at "
-    "this epsilon noise of their own would not make them more accurate. The published counts add "
+    "this epsilon separate noise would not make them more accurate. The published counts add "
     "up to the published sums."
 )
 
@@ -106,7 +108,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
     matching : Matching or None
         Which draws became which counts, where counts are not the draws.
     total, optimality, groups
-        Estimated totals, and expected errors beside the least possible.
+        Estimated totals, and expected errors with the least possible ones.
     unbiased : DrawnRecord or None
         The column of draws before the clamp, where it is released.
     at_most : str
@@ -161,7 +163,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """What was done to every count, in a sentence."""
+        """The method of every count, as a sentence."""
         if self.signed:
             return SIGNED
         return ONLY_ROWS if self.method.adds_up and len(self.stages) == 1 else self.method.words
@@ -173,12 +175,12 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
 
     @property
     def signed(self) -> bool:
-        """Whether the column itself holds the draws, negative ones too."""
+        """True if the column itself holds the draws, negative ones too."""
         return self.method.signed
 
     @property
     def moved(self) -> bool:
-        """Whether counts were changed after they were drawn, or matched to ranks."""
+        """True if counts were changed after they were drawn, or matched to ranks."""
         return bool(self.at_most) or self.method.moves_counts
 
     @property
@@ -197,17 +199,17 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
 
     @property
     def bounded(self) -> bool:
-        """Whether there was an upper bound; without one, only the ceiling `NO_UPPER` holds."""
+        """True if there was an upper bound; without one, only the ceiling `NO_UPPER` holds."""
         return self.upper != NO_UPPER
 
     @property
     def measures_distribution(self) -> bool:
-        """Whether a stage measured the distribution."""
+        """True if a stage measured the distribution."""
         return any(stage.kind == DISTRIBUTION for stage in self.stages)
 
     @property
     def range_words(self) -> str:
-        """The possible counts, in words."""
+        """The possible counts, as text."""
         if self.bounded:
             return f"0 to {self.upper:,}"
         return SIGNED_RANGE if self.signed else OPEN_RANGE
@@ -219,7 +221,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What was done to the column, in sentences."""
+        """The steps of the method, as sentences."""
         method = self.method
         first = (DISTRIBUTION_STEP,) if self.measures_distribution else ()
         missed = () if self.missed is None else (describe_missed(self.missed),)
@@ -248,7 +250,7 @@ class Program(Record, frozen=True, kw_only=True):
 
     @classmethod
     def this(cls) -> Program:
-        """Return what this program is."""
+        """Describe this program."""
         digests = {"fingerprint": fingerprint(), "page": fingerprint_page()}
         return cls(name="tallyveil", version=__version__, **digests)
 
@@ -262,7 +264,7 @@ class LossStatement(Record, frozen=True, kw_only=True):
 
 
 class Statement(Record, frozen=True, kw_only=True):
-    """What follows from the facts of a receipt, for readers and other programs."""
+    """Consequences of the facts of a receipt, for readers and other programs."""
 
     promise: str
     epsilon: float
@@ -332,7 +334,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def method(self) -> RecordedMethod:
-        """The method of the first column; those that make groups or levels have all columns."""
+        """The method of the first column, and of all columns where it makes groups or levels."""
         return self.columns[0].method
 
     @property
@@ -342,7 +344,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def protected_rows(self) -> int:
-        """How many rows are not structural zeros."""
+        """The number of rows that are not structural zeros."""
         return self.table.rows - (0 if self.zeros is None else self.zeros.rows)
 
     @property
@@ -352,7 +354,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def epsilon(self) -> Fraction:
-        """What the release costs one unit, exactly; disjoint columns cost the largest of them."""
+        """The exact cost to one unit; disjoint columns cost the largest of them."""
         return sum(self._charges, Fraction(0))
 
     @property
@@ -364,7 +366,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def _charges(self) -> tuple[Fraction, ...]:
-        """What a ledger is charged, stage by stage."""
+        """The charges to a ledger, stage by stage."""
         stages = [(c.name, stage.name, stage.epsilon) for c in self.columns for stage in c.stages]
         return tuple(cost for _, cost in charge_columns(stages, self.disjoint))
 
@@ -380,13 +382,13 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def unit_name(self) -> str:
-        """The unit in words, with what the publisher states of disjoint columns."""
+        """The unit as text, with what the publisher states of disjoint columns."""
         only = (f", and in only one of {', '.join(group)}" for group in self.disjoint)
         return self.unit.name + "".join(only)
 
     @property
     def unit_moves(self) -> str:
-        """What one unit can change, in words."""
+        """The change that one unit can make, as text."""
         together = set(self.disjoint)
         alone = [c for c in self.columns if not any(c.name in group for group in together)]
         if len(alone) + len(together) == 1:
@@ -397,7 +399,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def unit_limits(self) -> tuple[str, ...]:
-        """What a reader must know of the unit before relying on the guarantee."""
+        """Limits of the unit to know before relying on the guarantee."""
         return (
             *self.unit.limits,
             *(
@@ -410,7 +412,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def outside(self) -> str:
-        """What the guarantee does not cover of the sums; empty if it covers all."""
+        """Sums that the guarantee does not cover, as text; empty if it covers all."""
         return self.method.describe_outside(self.sums)
 
     @property
@@ -421,18 +423,18 @@ class Receipt(Record, frozen=True, kw_only=True):
 
     @property
     def warning(self) -> str:
-        """What must be said of a release that is not private; empty for one that is."""
+        """The warning on a release that is not private; empty for one that is."""
         return "" if self.private else NOT_PRIVATE
 
     @property
     def randomness(self) -> str:
-        """Where the random bits came from."""
+        """The source of the random bits."""
         private = "AES-256 in counter mode, keyed by the operating system"
         return private if self.private else "a test seed"
 
     @property
     def composition(self) -> str:
-        """How the amounts of the stages add up."""
+        """The rule by which the stages' epsilons add up."""
         if self.level:
             return (
                 "every level is drawn from the one before, so all together cost what the first does"
@@ -533,7 +535,7 @@ class Receipt(Record, frozen=True, kw_only=True):
 
 
 def _find_odd_tables(receipt: Receipt) -> Iterator[str]:
-    """Yield what no released table is like."""
+    """Yield contradictions of the table."""
     table, zeros = receipt.table, receipt.zeros
     if len({column.name for column in receipt.columns}) != len(receipt.columns):
         yield "lists a column twice"
@@ -551,7 +553,7 @@ def _find_odd_tables(receipt: Receipt) -> Iterator[str]:
 
 
 def _find_odd_methods(receipt: Receipt) -> Iterator[str]:
-    """Yield what no methods of a release have."""
+    """Yield contradictions of the methods."""
     methods, sums = [column.method for column in receipt.columns], receipt.sums
     first = receipt.method
     if any(method.adds_up != (sums is not None) for method in methods):
@@ -570,7 +572,7 @@ def _find_odd_methods(receipt: Receipt) -> Iterator[str]:
 
 
 def _find_odd_accounts(receipt: Receipt) -> Iterator[str]:
-    """Yield what no account of a ledger states of a release that it paid for."""
+    """Yield contradictions of the account that paid."""
     account, total = receipt.ledger, receipt.composed
     if account is None or account.total_epsilon is None or total is None:
         return
@@ -581,7 +583,7 @@ def _find_odd_accounts(receipt: Receipt) -> Iterator[str]:
 
 
 def _find_odd_units(receipt: Receipt) -> Iterator[str]:
-    """Yield what no unit of privacy is like."""
+    """Yield contradictions of the unit of privacy."""
     unit, names = receipt.unit, [column.name for column in receipt.columns]
     counted = bool(receipt.table.counted_by)
     if unit.of_rows != counted or (
@@ -627,7 +629,7 @@ def promise(
 
 
 def _judge(epsilon: Fraction, delta: Fraction, unit: PrivacyUnit) -> str:
-    """Say what that factor means: the smaller it is, the more can be said."""
+    """Explain the factor: the smaller it is, the stronger the sentence."""
     kind = unit.kind
     if delta > LARGE_DELTA:
         return (
@@ -649,3 +651,14 @@ def _judge(epsilon: Fraction, delta: Fraction, unit: PrivacyUnit) -> str:
         "This is weak protection: an observer who already knows much may learn almost with "
         f"certainty whether that {kind} was counted."
     )
+
+
+def describe_limit(at_most: str, by_rank: bool) -> str:
+    """Say how a nested column was kept below the column `at_most`."""
+    below = f"no row exceeds what is published for {at_most}"
+    if by_rank:
+        return (
+            f"Counts were assigned again so that {below}, with the same distribution if "
+            "possible. Rows were ranked by their draws of both columns, where there were enough."
+        )
+    return f"Noisy counts were lowered so that {below}."

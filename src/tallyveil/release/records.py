@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias, get_origin
 
@@ -9,15 +10,17 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from tallyveil.arrays import freeze
+from tallyveil.arrays import Mask, freeze
 from tallyveil.budget.accounting import SMALLEST_DELTA
 from tallyveil.budget.entries import Entry
 from tallyveil.certified.base import Certified
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
-from tallyveil.errors import ArgumentError, PackageError, UsageError
+from tallyveil.errors import ArgumentError, PackageError, TableError, UsageError
 from tallyveil.exact import LARGEST_EPSILON, exact_rational
 from tallyveil.release.column import name_unbiased
+from tallyveil.tables.conditions import Condition, parse_conditions
 from tallyveil.tables.microdata import Bins, read_bins
+from tallyveil.tables.table import Table
 
 MOST_GROUPS = 60
 """Most groups of one kind whose totals a receipt states."""
@@ -30,6 +33,12 @@ LONGEST_AMOUNT = 2000
 
 FARTHEST = 2.0**80
 """No total of counts lies beyond this."""
+
+ROW_ORDERS = {
+    "categories": "that of the public list of categories",
+    "input": "that of the input",
+}
+"""The orders of rows that a receipt can state."""
 
 NONE = Fraction(0)
 MISFIT = "The receipt lacks a part, or a part has the wrong form."
@@ -125,7 +134,7 @@ class StageRecord(Record, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """What the stage was for: the part of its name after the column's."""
+        """The purpose of the stage: the part of its name after the column's."""
         return self.name.rpartition(": ")[2]
 
 
@@ -169,7 +178,7 @@ class TableRecord(Record, frozen=True, kw_only=True):
         return read_bins(self.bins)
 
     def list_ranges(self, name: str) -> tuple[str, ...]:
-        """The labels that a column counted by ranges can have; none for any other column."""
+        """List the labels that a column counted by ranges can have; none for any other column."""
         if name not in self.bins:
             return ()
         labels = self.ranges[name].labels
@@ -263,7 +272,7 @@ class GroupRecord(Record, frozen=True, kw_only=True):
 
     @property
     def groups(self) -> list[str]:
-        """What each group is called."""
+        """The name of each group."""
         parts = zip(*self.labels, strict=True)
         return [" · ".join(label or "(empty)" for label in names) for names in parts]
 
@@ -322,7 +331,7 @@ class SumsRecord(Record, frozen=True, kw_only=True):
     exact_rows : int
         How many rows are the only ones of a group whose sum is exact.
     measured : tuple of int
-        Beside structural zeros: how many sums of each level, and rows, were measured.
+        With structural zeros: how many sums of each level, and rows, were measured.
     """
 
     levels: tuple[SumsLevel, ...]
@@ -339,10 +348,66 @@ class SumsRecord(Record, frozen=True, kw_only=True):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many sums each level has, and how many rows there are."""
+        """The number of sums of each level, and of rows."""
         return (*(level.sums for level in self.levels), self.rows)
 
     @property
     def files(self) -> tuple[str, ...]:
         """The file of each level above the rows."""
         return tuple(level.file for level in self.levels)
+
+
+ZeroRule: TypeAlias = tuple[Condition, ...]
+"""Conditions that a row meets together if it is a structural zero."""
+
+
+def find_free(rules: Sequence[ZeroRule], table: Table) -> Mask:
+    """Find the rows of a published table that are not structural zeros; at least one must be."""
+    free = np.ones(table.rows, dtype=bool)
+    for rule in rules:
+        free &= ~meets_rule(rule, table)
+    if not free.any():
+        raise TableError("Every row is a structural zero: there is nothing to publish.")
+    return freeze(free)
+
+
+def meets_rule(rule: ZeroRule, table: Table) -> Mask:
+    """Find the rows of a published table that meet a rule."""
+    met: Mask = np.logical_and.reduce([condition.holds(table) for condition in rule])
+    return met
+
+
+class ZerosRecord(Record, frozen=True, kw_only=True):
+    """Structural zeros in the receipt: the rules as text, and how many rows meet one."""
+
+    rules: Texts
+    rows: Whole
+
+    def __post_init__(self) -> None:
+        one_form = all(_write(parse_conditions([text])) == text for text in self.rules)
+        if not (self.rules and one_form):
+            raise PackageError("The receipt's structural zeros contradict themselves.")
+
+    @classmethod
+    def of(cls, rules: Sequence[ZeroRule], free: Mask) -> ZerosRecord:
+        """Return the record of these rules."""
+        return cls(rules=tuple(map(_write, rules)), rows=int((~free).sum()))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rules refer to."""
+        return tuple(condition.column for condition in parse_conditions(self.rules))
+
+    def find_free(self, table: Table) -> Mask:
+        """Find the rows of the published table that are not structural zeros."""
+        return find_free([parse_conditions([text]) for text in self.rules], table)
+
+
+def _write(rule: ZeroRule) -> str:
+    """Write a rule so that it can be read again."""
+    return " and ".join(map(_write_condition, rule))
+
+
+def _write_condition(condition: Condition) -> str:
+    quote = '"' if "'" in condition.value else "'"
+    return f"{condition.column} {condition.sign} {quote}{condition.value}{quote}"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Sequence
+import io
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
@@ -26,19 +29,29 @@ from tallyveil.release.accuracy import (
     matched_sets,
     matrix_of,
 )
-from tallyveil.release.column import PublishedColumn
-from tallyveil.release.datapackage import DATAPACKAGE, METHODOLOGY, RECEIPT, FileFacts, build_files
-from tallyveil.release.folder import CHECKSUMS, Staging, name_level_folder, reserve_folder
+from tallyveil.release.column import WIDE, PublishedColumn
+from tallyveil.release.folder import (
+    CHECKSUMS,
+    DATAPACKAGE,
+    METHODOLOGY,
+    RECEIPT,
+    FileFacts,
+    Staging,
+    name_level_folder,
+    reserve_folder,
+)
 from tallyveil.release.methods.base import DISTRIBUTION, Method, require
+from tallyveil.release.methods.preserve import BEST_USE
 from tallyveil.release.page import methodology
 from tallyveil.release.plan import Rows
-from tallyveil.release.ranges import WIDE
 from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import StageRecord
 from tallyveil.sampling.marks import mark_table
-from tallyveil.tables.published import reopen
+from tallyveil.tables.published import read_released, reopen
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import parse_json, read_file
+
+MEDIA_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +63,7 @@ class Release:
     data : Table
         The released table.
     receipt : Receipt
-        What was promised, spent and done; ``receipt.to_dict()`` is the JSON document.
+        Guarantee, cost and method; ``receipt.to_dict()`` is the JSON document.
     published : dict of str to PublishedColumn
         The counts of every count column and their histogram.
     figures : tuple of Figures
@@ -97,9 +110,15 @@ class Release:
         return {self.receipt.table.file: content, **self.describe(FileFacts.of(content))}
 
     def describe(self, written: FileFacts) -> dict[str, bytes]:
-        """The content of every other file, for data that are `written` already."""
+        """Return the content of every other file, for data that are `written` already."""
         matrices = [f.mechanism.matrix if f.mechanism else None for f in self.figures]
-        return build_files(self.data, written, self.receipt, matrices, self.proofs, sums=self.sums)
+        return {
+            DATAPACKAGE: describe_data(self.data, written, self.receipt, sums=self.sums),
+            RECEIPT: self.receipt.to_json().encode(),
+            METHODOLOGY: methodology(self.receipt, matrices).encode(),
+            **self.proofs,
+            **self.sums,
+        }
 
     def save(self, folder: str | Path) -> Path:
         """Write the release folder, complete or not at all; `folder` must not exist yet."""
@@ -119,7 +138,7 @@ class Release:
         return f"<Release of {names}: {self.data.rows:,} rows, epsilon={epsilon:g}{mark}>"
 
     def _repr_html_(self) -> str:
-        """The promise, the cost and a bar chart per column, for notebooks."""
+        """Show the guarantee, the cost and a bar chart per column, for notebooks."""
         from tallyveil.release import svg
 
         receipt = self.receipt
@@ -134,6 +153,85 @@ class Release:
             )
             parts.append(svg.bar_chart(column.histogram, column.spread, column.name))
         return f'<div style="max-width:44rem">{"".join(parts)}</div>'
+
+
+def describe_data(
+    data: Table,
+    written: FileFacts,
+    receipt: Receipt,
+    types: Mapping[str, str] | None = None,
+    sums: Mapping[str, bytes] | None = None,
+) -> bytes:
+    """Describe the data file, whose facts are `written`, and `sums` as a Frictionless package.
+
+    `types` are those stated for other columns, where they are known: a text file does not say
+    of itself whether its codes are numbers.
+    """
+    fields = [
+        _describe_field(name, data, receipt, types or {})
+        for name in (*data.index_names, *data.names)
+    ]
+    resource = _describe_file("data", receipt.table.file, data.format, written, fields)
+    package = {
+        "profile": "data-package",
+        "name": f"private-release-{receipt.release}",
+        "title": "Privatized counts",
+        "description": receipt.promise,
+        "created": receipt.created,
+        **receipt.about.describe_package(),
+        **({"title": receipt.warning} if receipt.warning else {}),
+        "resources": [resource, *(_describe_sums(*item) for item in (sums or {}).items())],
+    }
+    return (json.dumps(package, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def _describe_field(
+    name: str, data: Table, receipt: Receipt, types: Mapping[str, str]
+) -> dict[str, Any]:
+    """Describe one column: a released count, draws before the clamp, or a public column."""
+    column = next((column for column in receipt.columns if name in column.columns), None)
+    if column is None:
+        kind = "string" if name in data.index_names else data.type_of(name)
+        field: dict[str, Any] = {"name": name, "type": types.get(name, kind)}
+        if name in receipt.table.bins:
+            begin = ", ".join(f"{limit:.15g}" for limit in receipt.table.ranges[name].limits)
+            field["description"] = f"ranges that begin at {begin}; each ends where the next begins"
+            field["constraints"] = {"enum": list(receipt.table.list_ranges(name))}
+        return field
+    if name == column.drawn_column:
+        words = "an unbiased estimate of the count, with noise; see METHODOLOGY.html"
+        limits: dict[str, Any] = {"required": True}
+    else:
+        use = BEST_USE if column.method.tradeoff == 0 else "a privatized count"
+        words = f"{use}; see METHODOLOGY.html"
+        limits = {"required": True, "minimum": 0, "maximum": column.upper}
+    return {"name": name, "type": "integer", "description": words, "constraints": limits}
+
+
+def _describe_sums(file: str, content: bytes) -> dict[str, Any]:
+    """Describe the file of one level of a hierarchy."""
+    header = next(csv.reader(io.StringIO(content.decode("utf-8"))))
+    fields = [{"name": column, "type": "any"} for column in header]
+    return _describe_file(file.removesuffix(".csv"), file, "csv", FileFacts.of(content), fields)
+
+
+def _describe_file(
+    name: str, file: str, kind: str, facts: FileFacts, fields: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Describe one file, with its columns."""
+    is_text = kind == "csv"
+    return {
+        "profile": "tabular-data-resource" if is_text else "data-resource",
+        "name": name,
+        "path": file,
+        "format": kind,
+        "mediatype": MEDIA_TYPES[kind],
+        "encoding": "utf-8",
+        "bytes": facts.size,
+        "hash": f"sha256:{facts.sha256}",
+        "schema": {"fields": fields},
+        **({"dialect": {"delimiter": ",", "header": True}} if is_text else {}),
+    }
 
 
 def write_releases(
@@ -151,19 +249,15 @@ def write_releases(
         facts = home.write(place, inner, release.receipt.table.file, release.data)
         folders[inner] = release.describe(facts)
     folder = place.commit(folders)
-    return tuple(
-        replace(release, data=_reopen(release, folder / inner))
-        for inner, release in zip(names, releases, strict=True)
-    )
-
-
-def _reopen(release: Release, folder: Path) -> Table:
-    """The table after it was written: the published file, where that is not in memory."""
-    return release.data.reopen(partial(reopen, folder / release.receipt.table.file))
+    written = []
+    for inner, release in zip(names, releases, strict=True):
+        open_again = partial(reopen, folder / inner / release.receipt.table.file)
+        written.append(replace(release, data=release.data.reopen(open_again)))
+    return tuple(written)
 
 
 def read_receipt(folder: str | Path) -> Receipt:
-    """The receipt of the release in `folder`, or a `PackageError`."""
+    """Read the receipt of the release in `folder`, or raise a `PackageError`."""
     path = Path(folder) / RECEIPT
     try:
         content = read_file(path)
@@ -176,26 +270,26 @@ def read_receipt(folder: str | Path) -> Receipt:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON in a plain file, which has a line for every value and names no key twice."""
+    """Read JSON from a plain file with a line for every value and no key twice."""
     return parse_json(read_file(path), by_line=True)
 
 
 def plain_name(name: Any) -> str:
-    """`name` if it names a file in the folder itself, else a `PackageError`."""
+    """Return a name of a file in the folder itself; refuse any other."""
     if not isinstance(name, str) or not name or "/" in name or "\\" in name or name in (".", ".."):
         raise PackageError("A file name in the receipt points outside the folder.")
     return name
 
 
 def load_stage(folder: str | Path, stage: StageRecord) -> Certified:
-    """What a stage drew from, proved again on the way in."""
+    """Load what a stage drew from, and prove it again."""
     return load(Path(folder) / plain_name(stage.file))
 
 
 def prove_stage(
     root: Path, stage: StageRecord, proved: dict[str, Certified] | None = None
 ) -> Certified:
-    """What a stage drew from, if its files are those of the receipt and hold at its epsilon.
+    """Prove what a stage drew from: its files are the receipt's and hold at its epsilon.
 
     `proved` keeps what was proved, by file: stages that share a file are proved once.
     """
@@ -223,7 +317,7 @@ def require_listed_files(root: Path, receipt: Receipt) -> None:
 
 
 def describe_again(column: ColumnRecord, method: Method, certified: Sequence[Certified]) -> Figures:
-    """The figures of a column from what its stages drew from and its published histogram."""
+    """Work out the figures of a column from its certified stages and published histogram."""
     pairs = zip(column.stages, certified, strict=True)
     distribution = next((noise for stage, noise in pairs if stage.kind == DISTRIBUTION), None)
     outcome = Outcome(
@@ -240,10 +334,10 @@ def describe_again(column: ColumnRecord, method: Method, certified: Sequence[Cer
 
 
 def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism | None:
-    """Probabilities of published counts given true ones, for one column of a receipt.
+    """Build the probabilities of published counts given true ones, for one column.
 
-    Those of the certified mechanism itself, unless ranks were matched afterwards: then those
-    of the draw followed by the matching that the receipt states. None where the range is too wide.
+    They are the certified mechanism's, unless ranks were matched afterwards: then they are of
+    the draw followed by the matching that the receipt states. None where the range is too wide.
     """
     if column.upper + 1 > WIDEST_PICTURE:
         return None
@@ -258,7 +352,7 @@ def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism |
 def published_sets(
     column: ColumnRecord, mechanism: Mechanism, confidence: float
 ) -> ConfidenceSets | None:
-    """The confidence sets of a matched column's published counts; None for any other column."""
+    """Find the confidence sets of a matched column's counts; None for any other column."""
     if column.matching is None:
         return None
     drawn = geometric(Query.count(column.upper), column.counts_stage.certified_epsilon)
@@ -266,10 +360,67 @@ def published_sets(
 
 
 def rebuild_methodology(folder: str | Path) -> str:
-    """The text of METHODOLOGY.html; byte for byte the one in the folder."""
+    """Write METHODOLOGY.html again; byte for byte the one in the folder."""
     receipt = read_receipt(folder)
     mechanisms = [
         None if column.method.matches or column.moved else published_mechanism(folder, column)
         for column in receipt.columns
     ]
     return methodology(receipt, [m.matrix if m else None for m in mechanisms])
+
+
+def require_described(table: Table, receipt: Receipt) -> None:
+    """Raise a `PackageError` unless a table has the rows and columns that a receipt states."""
+    if table.rows != receipt.table.rows or tuple(table.names) != receipt.table.columns:
+        raise PackageError("The data are not the table that the receipt describes.")
+
+
+def export(folder: str | Path, file: str | Path, *, delimiter: str = ",") -> Path:
+    """Write the table of a release as .xlsx, .dta, .sav, .tsv, .feather or another .csv.
+
+    Parameters
+    ----------
+    folder : path
+        The release. It must hold the files and the table that its receipt names; whether all of
+        it holds, `check_package` says.
+    file : path
+        The copy, which must not exist yet; its ending says what it is.
+    delimiter : str
+        What separates the cells of a .csv file, such as ";".
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    from tallyveil.tables.export import write_copy
+
+    root, target = Path(folder), Path(file)
+    receipt = read_receipt(root)
+    require_listed_files(root, receipt)
+    counts = [name for column in receipt.columns for name in column.columns]
+    data = root / plain_name(receipt.table.file)
+    table = read_released(data, rows=receipt.table.rows, counts=counts)
+    require_described(table, receipt)
+    about = {"about": [*_describe_copy(receipt), [], *_list_intervals(receipt)]}
+    write_copy(table, target, about, delimiter)
+    return target
+
+
+def _describe_copy(receipt: Receipt) -> list[list[Any]]:
+    """List the second sheet of a workbook: the release and its guarantee."""
+    title = receipt.about.describe_package().get("title", "Privatized counts")
+    rows = [["title", title], ["promise", receipt.promise], ["release", receipt.release]]
+    rows += [["created", receipt.created], ["epsilon", float(receipt.epsilon)]]
+    return rows + ([["warning", receipt.warning]] if receipt.warning else [])
+
+
+def _list_intervals(receipt: Receipt) -> list[list[Any]]:
+    """List the interval of a published count, by column and true count."""
+    header = ["column", "true count", "published from", "published to", "in at least"]
+    rows: list[list[Any]] = [header]
+    for column in receipt.columns:
+        stated = column.accuracy
+        parts = zip(stated.true_count, stated.interval_low, stated.interval_high, strict=True)
+        rows += [[column.name, *numbers, stated.confidence] for numbers in parts]
+    return rows

@@ -11,6 +11,12 @@ from typing import Any, get_args
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
 from tallyveil.query import Query
+from tallyveil.release.column import (
+    NO_UPPER,
+    WIDE,
+    WIDEST_MATRIX,
+    check_upper,
+)
 from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.base import LIMITED_KEYS, Method
 from tallyveil.release.methods.design import Design
@@ -22,13 +28,8 @@ from tallyveil.release.options import (
     KEEP_ALL,
     ReleaseOptions,
     check_epsilon,
+    flatten,
     require_writable,
-)
-from tallyveil.release.ranges import (
-    NO_UPPER,
-    WIDE,
-    WIDEST_MATRIX,
-    check_upper,
 )
 from tallyveil.release.unit import WIDEST_DELTA, PrivacyUnit, drop_idle_delta, separate_moves
 from tallyveil.structs import list_values
@@ -48,7 +49,7 @@ COUNT_OF_ROWS = "count"
 """The name of the column that records are counted into, and of a plain array."""
 
 MOST_COUNTS = 1000
-"""How many columns of counts a release may have."""
+"""Most columns of counts in a release."""
 
 NARROW = 1000
 """Up to this upper bound an accuracy is solved for in the range itself."""
@@ -123,7 +124,7 @@ class Request:
 
     @property
     def microdata(self) -> bool:
-        """Whether records are counted."""
+        """True if records are counted."""
         return bool(self.by) and not self.options.count
 
     @property
@@ -134,7 +135,7 @@ class Request:
 
     @property
     def keep_all(self) -> bool:
-        """Whether every other column is released."""
+        """True if every other column is released."""
         return bool(self.options.keep == KEEP_ALL)
 
     @property
@@ -150,7 +151,7 @@ class Request:
 
     @property
     def counting(self) -> Counting:
-        """Which records are counted, and where."""
+        """The rule by which records are counted."""
         return Counting(self.by, self.categories, self.where, self.other_place, self.bins)
 
 
@@ -251,17 +252,19 @@ def _check_columns(options: ReleaseOptions, unnamed: bool) -> None:
 
 def _check_combinations(options: ReleaseOptions, microdata: bool) -> None:
     """Refuse keys that do not go with the method, with one another or with microdata."""
-    stated, method = _list_stated(options), options.method
-    for key in stated:
-        if key in LIMITED_KEYS and key not in method.takes:
+    keys, method = flatten(options), options.method
+    stated = {key for key in keys if not isinstance(keys[key], (tuple, dict)) or keys[key]}
+    for key in LIMITED_KEYS:
+        if key in stated and key not in method.takes:
             offered = {n: m for n, m in METHODS.items() if m in get_args(AnyMethod)}
             *names, last = (repr(name) for name, kind in offered.items() if key in kind.takes)
             raise UsageError(
                 f"{key!r} does not go with the method {method.name!r}, only with "
                 f"{', '.join(names)} and {last}."
             )
-        for other in EXCLUDES.get(key, ()):
-            if other in stated:
+    for key, others in EXCLUDES.items():
+        for other in others:
+            if {key, other} <= stated:
                 raise UsageError(
                     f"{key!r} and {other!r} exclude each other: leave one of them out."
                 )
@@ -280,28 +283,6 @@ def _check_combinations(options: ReleaseOptions, microdata: bool) -> None:
         raise UsageError("'microdata.other' goes with 'categories': it counts what is not listed.")
     if options.output.format is not None and options.output.format not in FORMATS:
         raise ArgumentError("format", f"be one of: {', '.join(FORMATS)}", options.output.format)
-
-
-def _list_stated(options: ReleaseOptions) -> list[str]:
-    """List the keys that differ from their defaults and that the tables above speak of."""
-    unit, budget, counts = options.unit, options.budget, options.counts
-    stated = {
-        "epsilon": options.epsilon is not None,
-        "count": bool(options.count),
-        "keep": bool(options.keep),
-        "budget.accuracy": budget.accuracy is not None,
-        "budget.delta": budget.delta != "0",
-        "counts.nested": bool(counts.nested),
-        "counts.allow_duplicates": counts.allow_duplicates,
-        "counts.allow_totals": counts.allow_totals,
-        "unit.spread": unit.spread != "any",
-        "method.unbiased": options.method.unbiased,
-        "method.signed": options.method.signed,
-        "microdata.where": bool(options.microdata.where),
-        "microdata.bins": bool(options.microdata.bins),
-        "source.na_values": bool(options.source.na_values),
-    }
-    return [key for key, is_stated in stated.items() if is_stated]
 
 
 def _choose_method(options: ReleaseOptions) -> tuple[Method, str]:

@@ -100,7 +100,7 @@ def read_request(path: str | Path) -> tuple[str | None, dict[str, Any]]:
     except RecursionError:
         raise UsageError(f"The request {str(path)!r} is nested too deeply.") from None
     except ValueError as problem:
-        raise UsageError(f"The request {str(path)!r} is not TOML: {_say(problem)}.") from None
+        raise UsageError(f"The request {str(path)!r} is not TOML: {_explain(problem)}.") from None
     for name in request:
         if name not in KEYS:
             raise UsageError(f"A request has no key {suggest_key(name, KEYS)}")
@@ -163,7 +163,7 @@ def save_request(path: Path, options: ReleaseOptions, table: str | None) -> None
         ) from None
 
 
-def _say(problem: ValueError) -> str:
+def _explain(problem: ValueError) -> str:
     """Say what is wrong with a text that is no TOML."""
     if isinstance(problem, UnicodeDecodeError):
         return "not UTF-8 text"

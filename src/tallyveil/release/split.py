@@ -1,4 +1,4 @@
-"""How much of the budget the distribution gets, and how much the counts.
+"""The split of epsilon between the distribution and the counts.
 
 The rules look only at epsilon, the number of rows and the range, which are public, so that
 choosing a split costs no privacy.
@@ -19,7 +19,7 @@ SHARES = tuple(Fraction(part, 100) for part in range(61))
 """The shares of the distribution that are compared."""
 
 Tradeoff: TypeAlias = Fraction | str
-"""What one unit of distribution error is worth in errors of single counts, or `PLAIN`."""
+"""The worth of one unit of distribution error in errors of single counts, or `PLAIN`."""
 
 PLAIN = "plain"
 """The tradeoff at which single counts err as much as plain noise would, and no more."""
@@ -55,14 +55,19 @@ class Split:
     epsilon2: Fraction
     rule: str
 
+    @classmethod
+    def at(cls, epsilon: Fraction, share: Fraction, rule: str) -> Split:
+        """Give the distribution a share of epsilon."""
+        return cls(epsilon * share, epsilon * (1 - share), rule)
+
     @property
     def epsilon(self) -> Fraction:
-        """What both stages cost together."""
+        """The cost of both stages together."""
         return self.epsilon1 + self.epsilon2
 
 
 def rule_of_thumb(epsilon: float) -> float:
-    """The share of the budget for the distribution (Kohli and Laskowski 2026, section 6).
+    """Return the distribution's share of the budget (Kohli and Laskowski 2026, section 6).
 
     f = 0.106 + 0.533 exp(-2.87 epsilon)
 
@@ -101,22 +106,21 @@ def split_budget(
     """
     total = exact_epsilon(epsilon)
     if rule == "predicted":
-        share = _least_product(total, records, size)
-        return Split(total * share, total * (1 - share), "predicted")
+        return Split.at(total, _least_product(total, records, size), "predicted")
     if rule == "paper":
         share = Fraction(round(rule_of_thumb(float(total)) * 10**6), 10**6)
-        return Split(total * share, total * (1 - share), "paper")
+        return Split.at(total, share, "paper")
     if isinstance(rule, str) and not any(symbol.isdigit() for symbol in rule):
         raise ArgumentError("split", f"be one of {', '.join(RULES)}, or a number in [0, 1)", rule)
     share = exact_rational(rule, "split")
     if not 0 <= share < 1:
         hint = "It is the distribution's share of the budget; the counts need some."
         raise ArgumentError("split", "lie in [0, 1)", rule, hint)
-    return Split(total * share, total * (1 - share), "explicit")
+    return Split.at(total, share, "explicit")
 
 
 def rows_tell(epsilon: Epsilon, records: int, size: int) -> bool:
-    """Whether rows drawn at `epsilon` tell the distribution of a hierarchy without a share.
+    """Return whether rows drawn at `epsilon` tell a hierarchy's distribution without a share.
 
     From max(2, ln(records/size) - 1.2) on, as measured on releases with sums.
     """
@@ -124,7 +128,7 @@ def rows_tell(epsilon: Epsilon, records: int, size: int) -> bool:
 
 
 def _least_product(epsilon: Fraction, records: int, size: int) -> Fraction:
-    """The share with the least predicted error times the root of the predicted distance."""
+    """Find the share with the least predicted error times the root of the predicted distance."""
 
     def predict(share: Fraction) -> float:
         distance = predict_distance(float(epsilon), float(share), records, size)
@@ -138,7 +142,7 @@ def _least_product(epsilon: Fraction, records: int, size: int) -> Fraction:
 
 
 def _list_shares(epsilon: float, records: int, size: int) -> tuple[Fraction, ...]:
-    """None, and the shares that tell something of the distribution, from the smallest on.
+    """List 0, and the shares that tell something of the distribution, from the smallest on.
 
     The smooth estimate needs five rows for each cell, and more rows outside the fullest cell than
     four standard deviations sqrt(2)/epsilon1 of a total: a quarter of all rows is allowed for.
@@ -154,60 +158,53 @@ def _count_in_use(size: int) -> int:
 
 
 def choose_split(tradeoff: Tradeoff | None, epsilon: Epsilon, *, records: int, size: int) -> Split:
-    """The split of the method preserve: that of a tradeoff, or the predicted one without."""
+    """Split the budget of the method preserve: for a tradeoff, or as predicted without.
+
+    Parameters
+    ----------
+    tradeoff : how much error of single counts one unit of distribution error is worth, or `PLAIN`
+    epsilon : the whole budget
+    records, size : the numbers of rows and of possible counts (or cells), public
+
+    >>> choose_split(Fraction(1), "1/2", records=3136, size=51).epsilon1
+    Fraction(1, 100)
+    >>> float(choose_split(PLAIN, "1/2", records=3136, size=51).epsilon1)
+    0.0165
+    """
     if tradeoff is None:
         return split_budget(epsilon, records=records, size=size)
+    total = exact_epsilon(epsilon)
     if isinstance(tradeoff, str):
-        return split_at_plain(epsilon, records=records, size=size)
-    return split_for_tradeoff(tradeoff, epsilon, records=records, size=size)
+        return Split.at(total, _find_plain_share(total, records, size), PLAIN)
+    worth = float(tradeoff)
+
+    def predict(share: Fraction) -> float:
+        distance = predict_distance(float(total), float(share), records, size)
+        return predict_error(float(total * (1 - share))) + worth * distance
+
+    share = min(_list_shares(float(total), records, size), key=predict)
+    return Split.at(total, share, "tradeoff")
 
 
-def split_at_plain(epsilon: Epsilon, *, records: int, size: int) -> Split:
-    """Divide `epsilon` so that counts matched to ranks err about as much as plain noise.
+def _find_plain_share(epsilon: Fraction, records: int, size: int) -> Fraction:
+    """Find the share with which counts matched to ranks err about as much as plain noise.
 
-    Drawing at (1 - f) epsilon costs them epsilon coth(epsilon) f of their error, and handing them
-    out by rank gains some of it back: least where counts spread widely. On the table of teachers
+    Drawing at (1 - f) epsilon costs them epsilon coth(epsilon) f of their error, and assigning them
+    by rank gains some of it back: least where counts spread widely. On the table of teachers
     in schools it gains 0.02 epsilon^-0.85 for small epsilon, and nothing is left to spend from
     epsilon 2 on. So f = 0.0225 epsilon^-1.85 tanh(epsilon) (1 - (epsilon/2)^1.5), at most 0.12.
     From epsilon 2 on, and with fewer than 5 rows for each possible count, the draws alone tell the
     distribution.
-
-    >>> float(split_at_plain("1/2", records=3136, size=51).epsilon1)
-    0.0165
     """
-    total = exact_epsilon(epsilon)
-    share = Fraction(0)
-    if total < 2 and records >= FEWEST_ROWS * size:
-        fitted = 0.0225 * math.pow(float(total), -1.85) * math.tanh(total)
-        fitted *= 1 - float(total / 2) ** 1.5
-        share = Fraction(round(1000 * min(fitted, LARGEST_PLAIN_SHARE)), 1000)
-    return Split(total * share, total * (1 - share), PLAIN)
-
-
-def split_for_tradeoff(tradeoff: Fraction, epsilon: Epsilon, *, records: int, size: int) -> Split:
-    """Divide `epsilon` so that the predicted error + tradeoff * predicted distance is least.
-
-    Parameters
-    ----------
-    tradeoff : how much error of single counts one unit of distribution error is worth
-    epsilon : the whole budget
-    records, size : the numbers of rows and of possible counts (or cells), public
-
-    >>> split_for_tradeoff(Fraction(1), "1/2", records=3136, size=51).epsilon1
-    Fraction(1, 100)
-    """
-    total = exact_epsilon(epsilon)
-
-    def predict(share: Fraction) -> float:
-        distance = predict_distance(float(total), float(share), records, size)
-        return predict_error(float(total * (1 - share))) + float(tradeoff) * distance
-
-    share = min(_list_shares(float(total), records, size), key=predict)
-    return Split(total * share, total * (1 - share), "tradeoff")
+    if epsilon >= 2 or records < FEWEST_ROWS * size:
+        return Fraction(0)
+    fitted = 0.0225 * math.pow(float(epsilon), -1.85) * math.tanh(epsilon)
+    fitted *= 1 - float(epsilon / 2) ** 1.5
+    return Fraction(round(1000 * min(fitted, LARGEST_PLAIN_SHARE)), 1000)
 
 
 def predict_error(epsilon: float) -> float:
-    """The mean absolute error of matched counts to be expected from draws at `epsilon`.
+    """Predict the mean absolute error of matched counts from draws at `epsilon`.
 
     That of plain noise, 2a/(1 - a^2), times 1/(1 + 0.45 epsilon^(-2/3)), the usual gain from
     knowing the distribution: measured on five tables, within a factor of two.
@@ -216,7 +213,7 @@ def predict_error(epsilon: float) -> float:
 
 
 def predict_distance(epsilon: float, share: float, records: int, size: int) -> float:
-    """The distance of the estimated distribution to be expected, if it gets `share` of epsilon.
+    """Predict the distance of the estimated distribution that gets `share` of epsilon.
 
     With R rows for each of at most 100 cells and s the error of plain noise, it is
     0.28 R^-0.3 s^(2/3) (1 + f (R sqrt(epsilon s) + e^-2)/12)^(-3/4), e = epsilon, but at least 0.1:
@@ -233,5 +230,5 @@ def predict_distance(epsilon: float, share: float, records: int, size: int) -> f
 
 
 def _plain_error(epsilon: float) -> float:
-    """The mean absolute value of geometric noise, 2a/(1 - a^2) = 1/sinh(epsilon)."""
+    """Return the mean absolute value of geometric noise, 2a/(1 - a^2) = 1/sinh(epsilon)."""
     return 1 / math.sinh(min(epsilon, 700.0))

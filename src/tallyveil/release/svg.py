@@ -36,7 +36,7 @@ RAMP = np.array([[255, 255, 255], [214, 229, 239], [120, 172, 205], [47, 111, 15
 
 
 def nice_ticks(low: float, high: float, count: int = 6) -> list[float]:
-    """About `count` round whole numbers between `low` and `high`.
+    """List about `count` round whole numbers between `low` and `high`.
 
     >>> nice_ticks(0, 40)
     [0.0, 10.0, 20.0, 30.0, 40.0]
@@ -60,70 +60,74 @@ class Chart:
     log_y: bool = False
     width: int = 640
     height: int = 300
-    left: int = 58
-    right: int = 34
-    top: int = 14
-    bottom: int = 46
+    pad_left: int = 58
+    pad_right: int = 34
+    pad_top: int = 14
+    pad_bottom: int = 46
+
+    @property
+    def inside(self) -> tuple[int, int]:
+        """Width and height of the plot area."""
+        across = self.width - self.pad_left - self.pad_right
+        return across, self.height - self.pad_top - self.pad_bottom
 
     def x(self, value: float) -> float:
-        """Where `value` lies across."""
-        inner = self.width - self.left - self.right
-        return self.left + inner * _place(value, self.x_range, self.log_x)
+        """Place `value` across."""
+        return self.pad_left + self.inside[0] * _place(value, self.x_range, self.log_x)
 
     def y(self, value: float) -> float:
-        """Where `value` lies down."""
-        inner = self.height - self.top - self.bottom
-        return self.height - self.bottom - inner * _place(value, self.y_range, self.log_y)
+        """Place `value` down."""
+        base = self.height - self.pad_bottom
+        return base - self.inside[1] * _place(value, self.y_range, self.log_y)
 
     def frame(self, x_label: str, y_label: str, body: str, title: str) -> str:
-        """The whole picture: grid, ticks, labels, and `body` on top."""
-        parts = [
-            f'<svg viewBox="0 0 {self.width} {self.height}" role="img" '
-            f'aria-label="{escape(title)}" xmlns="http://www.w3.org/2000/svg">'
-        ]
+        """Draw the whole picture: grid, ticks, labels, and `body` on top."""
+        base = self.height - self.pad_bottom
+        ends = {"x1": self.pad_left, "x2": self.width - self.pad_right}
+        parts = []
         for tick in _ticks(self.y_range, self.log_y, 6):
             y = self.y(tick)
-            parts.append(
-                f'<line x1="{self.left}" x2="{self.width - self.right}" y1="{y:.1f}" '
-                f'y2="{y:.1f}" stroke="{GRID}"/>' + _text(self.left - 8, y + 4, _short(tick), "end")
-            )
-        base = self.height - self.bottom
+            parts.append(_tag("line", **ends, y1=f"{y:.1f}", y2=f"{y:.1f}", stroke=GRID))
+            parts.append(_text(self.pad_left - 8, y + 4, _short(tick), "end"))
         for tick in _ticks(self.x_range, self.log_x, 9):
             parts.append(_text(self.x(tick), base + 17, _short(tick), "middle"))
-        parts.append(body)
-        parts.append(
-            f'<line x1="{self.left}" x2="{self.width - self.right}" y1="{base}" y2="{base}" '
-            f'stroke="{SOFT}"/>'
-        )
-        middle = self.left + (self.width - self.left - self.right) / 2
+        parts += [body, _tag("line", **ends, y1=base, y2=base, stroke=SOFT)]
+        middle = self.pad_left + self.inside[0] / 2
         parts.append(_text(middle, self.height - 8, x_label, "middle", INK))
-        down = self.top + (self.height - self.top - self.bottom) / 2
-        parts.append(
-            f'<text x="14" y="{down:.1f}" transform="rotate(-90 14 {down:.1f})" font-size="12" '
-            f'fill="{INK}" text-anchor="middle">{y_label}</text></svg>'
-        )
-        return "".join(parts)
+        down = self.pad_top + self.inside[1] / 2
+        turned = f"rotate(-90 14 {down:.1f})"
+        parts.append(_text(14, down, y_label, "middle", INK, transform=turned))
+        return _draw(self.width, self.height, "".join(parts), role="img", aria_label=escape(title))
 
     def line(self, xs: ArrayLike, ys: ArrayLike, colour: str, dash: str = "") -> str:
-        """A line through the points."""
+        """Draw a line through the points."""
         points = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in _points(xs, ys))
-        dashed = f' stroke-dasharray="{dash}"' if dash else ""
-        return (
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8"'
-            f"{dashed}/>"
-        )
+        style = {"stroke": colour, "stroke_width": 1.8, "stroke_dasharray": dash or "none"}
+        return _tag("polyline", points=points, fill="none", **style)
 
     def band(self, xs: ArrayLike, low: ArrayLike, high: ArrayLike, colour: str) -> str:
-        """The area between two step lines: each value holds from half before to half after."""
+        """Fill the area between two step lines: each value reaches half a count to both sides."""
         sides = []
         for ys in (high, low):
             corners = [(x + half, y) for x, y in _points(xs, ys) for half in (-0.5, 0.5)]
             sides.append([f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in corners])
-        return f'<polygon points="{" ".join(sides[0] + sides[1][::-1])}" fill="{colour}"/>'
+        return _tag("polygon", points=" ".join(sides[0] + sides[1][::-1]), fill=colour)
+
+
+def _tag(name: str, body: str = "", /, **attributes: Any) -> str:
+    """Write an element; names of attributes have - where their keyword has _."""
+    stated = "".join(f' {key.replace("_", "-")}="{value}"' for key, value in attributes.items())
+    return f"<{name}{stated}>{body}</{name}>" if body else f"<{name}{stated}/>"
+
+
+def _draw(width: int, height: int, body: str, **attributes: Any) -> str:
+    """Write a whole picture."""
+    size, space = {"viewBox": f"0 0 {width} {height}"}, {"xmlns": "http://www.w3.org/2000/svg"}
+    return _tag("svg", body, **size, **attributes, **space)
 
 
 def _place(value: float, limits: tuple[float, float], log: bool) -> float:
-    """Where `value` lies between two limits, as a share of their distance."""
+    """Place `value` between two limits, as a share of their distance."""
     low, high = (math.log1p(end) for end in limits) if log else limits
     return ((math.log1p(value) if log else value) - low) / ((high - low) or 1.0)
 
@@ -137,7 +141,7 @@ def _ticks(limits: tuple[float, float], log: bool, count: int) -> list[float]:
 
 
 def heatmap(matrix: Floats, inputs: Sequence[float], outputs: Sequence[float]) -> str:
-    """The matrix as shades: true answers down, released answers across."""
+    """Shade the matrix: true counts down, released counts across."""
     n, m = matrix.shape
     size = 400
     chart = Chart(
@@ -145,41 +149,36 @@ def heatmap(matrix: Floats, inputs: Sequence[float], outputs: Sequence[float]) -
         (float(inputs[-1]) + 0.5, float(inputs[0]) - 0.5),
         width=size + 150,
         height=size + 60,
-        right=92,
+        pad_right=92,
     )
+    width, height = chart.inside
+    area = {"x": chart.pad_left, "y": chart.pad_top, "width": width, "height": height}
     shade = np.sqrt(matrix / matrix.max())  # small probabilities stay visible
-    picture = _png(_coloured(shade))
-    inner_width = chart.width - chart.left - chart.right
-    inner_height = chart.height - chart.top - chart.bottom
-    body = (
-        f'<image x="{chart.left}" y="{chart.top}" width="{inner_width}" height="{inner_height}" '
-        f'preserveAspectRatio="none" style="image-rendering:pixelated" '
-        f'href="data:image/png;base64,{picture}"/>'
-        f'<rect x="{chart.left}" y="{chart.top}" width="{inner_width}" height="{inner_height}" '
-        f'fill="none" stroke="{GRID}"/>'
-    )
-    body += _scale(chart, float(matrix.max()))
+    body = _image(_coloured(shade), **area, style="image-rendering:pixelated")
+    body += _tag("rect", **area, fill="none", stroke=GRID) + _scale(chart, float(matrix.max()))
     title = f"Probability of each released count for each true count, {n} by {m}"
     return chart.frame("released count", "true count", body, title)
 
 
 def _scale(chart: Chart, top: float) -> str:
-    """The colour key at the right of a heatmap."""
-    left, height = chart.width - chart.right + 18, 150
-    ramp = _png(_coloured(np.linspace(1, 0, 64)[:, None]))
-    text = _text(left, chart.top + 10, "probability", "start", INK)
-    body = (
-        f'<image x="{left}" y="{chart.top + 22}" width="14" height="{height}" '
-        f'preserveAspectRatio="none" href="data:image/png;base64,{ramp}"/>'
-    )
+    """Draw the colour key at the right of a heatmap."""
+    x, y, height = chart.width - chart.pad_right + 18, chart.pad_top, 150
+    body = _text(x, y + 10, "probability", "start", INK)
+    ramp = _coloured(np.linspace(1, 0, 64)[:, None])
+    body += _image(ramp, x=x, y=y + 22, width=14, height=height)
     for share in (1.0, 0.25, 0.0):
-        y = chart.top + 22 + height * (1 - math.sqrt(share))
-        body += _text(left + 20, y + 4, f"{top * share:.2g}", "start")
-    return text + body
+        down = y + 22 + height * (1 - math.sqrt(share))
+        body += _text(x + 20, down + 4, f"{top * share:.2g}", "start")
+    return body
+
+
+def _image(pixels: NDArray[np.uint8], **attributes: Any) -> str:
+    picture = f"data:image/png;base64,{_png(pixels)}"
+    return _tag("image", **attributes, preserveAspectRatio="none", href=picture)
 
 
 def error_chart(true: Integers, bias: ArrayLike, interval: Floats) -> str:
-    """Error (released minus true) by true count: the interval as a band, the bias as a line."""
+    """Chart released minus true by true count: the interval as a band, the bias as a line."""
     low, high = interval[:, 0] - true, interval[:, 1] - true
     reach = max(1.0, float(np.abs([low.min(), high.max()]).max()))
     last = float(true[-1])
@@ -200,7 +199,7 @@ class Bars:
 
     @classmethod
     def of(cls, histogram: Histogram, largest: int) -> Bars:
-        """One bar per count where the range is narrow, wider ones beyond 20 where it is not."""
+        """Gather one bar per count in a narrow range, and wider ones beyond 20 in any other."""
         every = WIDEST_LINEAR if largest <= WIDEST_LINEAR else 20
         starts = round_counts(largest + 1, every)
         places = np.searchsorted(starts, histogram.counts, side="right") - 1
@@ -209,27 +208,26 @@ class Bars:
         return cls(starts, rows.tolist())
 
     def chart(self, top: float) -> Chart:
-        """An empty chart that these bars fit in."""
+        """Make an empty chart that these bars fit in."""
         last = self.starts[-1] - 1
         limits = (-0.6, last + 0.6), (0.0, 1.05 * (top or 1.0))
         return Chart(*limits, log_x=last > WIDEST_LINEAR)
 
-    def draw(self, chart: Chart, style: str) -> str:
-        """The bars that are not empty."""
+    def draw(self, chart: Chart, **style: str) -> str:
+        """Draw the bars that are not empty."""
         base, parts = chart.y(0), []
         for start, stop, rows in zip(self.starts, self.starts[1:], self.rows, strict=False):
             if rows:
                 begin, right = chart.x(start - 0.4), chart.x(stop - 0.6)
                 y = chart.y(rows)
-                parts.append(
-                    f'<rect x="{begin:.2f}" y="{y:.1f}" width="{max(0.6, right - begin):.2f}" '
-                    f'height="{base - y:.1f}" {style}/>'
-                )
+                across = {"x": f"{begin:.2f}", "width": f"{max(0.6, right - begin):.2f}"}
+                down = {"y": f"{y:.1f}", "height": f"{base - y:.1f}"}
+                parts.append(_tag("rect", **across, **down, **style))
         return "".join(parts)
 
 
 def bar_chart(histogram: Histogram, spread: Sequence[float] | None, title: str) -> str:
-    """Rows with each published count; `spread` draws a whisker of plus and minus that much.
+    """Chart the rows with each count; `spread` draws a whisker of plus and minus that much.
 
     Where the range is wide, bars beyond 20 gather several counts and have no whiskers.
     """
@@ -241,53 +239,42 @@ def bar_chart(histogram: Histogram, spread: Sequence[float] | None, title: str) 
     whiskers = [(count, rows, reach.get(count, 0.0)) for count, rows in pairs if count in alone]
     top = max([*bars.rows, *(rows + more for _, rows, more in whiskers)])
     chart = bars.chart(float(top))
-    body = bars.draw(chart, f'fill="{BLUE}"')
+    body = bars.draw(chart, fill=BLUE)
     for count, rows, more in whiskers:
         if more > 0:
             x, high, low = chart.x(count), chart.y(rows + more), chart.y(max(0.0, rows - more))
-            body += (
-                f'<line x1="{x:.2f}" x2="{x:.2f}" y1="{high:.1f}" y2="{low:.1f}" '
-                f'stroke="{AMBER}" stroke-width="1.3"/>'
-            )
+            ends = {"x1": f"{x:.2f}", "x2": f"{x:.2f}", "y1": f"{high:.1f}", "y2": f"{low:.1f}"}
+            body += _tag("line", **ends, stroke=AMBER, stroke_width=1.3)
     return chart.frame("released count", "rows", body, title)
 
 
 def compare_chart(outlined: Histogram, filled: Histogram) -> str:
-    """Two histograms: one as bars, the other as an outline around them."""
+    """Chart two histograms: one as bars, the other as an outline around them."""
     largest = max(outlined.largest, filled.largest)
     frame, bars = Bars.of(outlined, largest), Bars.of(filled, largest)
     chart = bars.chart(float(max(*frame.rows, *bars.rows)))
-    body = bars.draw(chart, f'fill="{PALE}"') + frame.draw(chart, f'fill="none" stroke="{INK}"')
+    body = bars.draw(chart, fill=PALE) + frame.draw(chart, fill="none", stroke=INK)
     return chart.frame("count", "rows", body, "True and released distributions")
 
 
 def interval_mark(low: float, value: float, high: float, limits: tuple[float, float]) -> str:
-    """One line of a table: an interval as a bar and the estimate in it as a dot."""
+    """Draw one line of a table: an interval as a bar and the estimate in it as a dot."""
     first, last = (_across(end, limits) for end in (low, high))
     middle = MARK_HEIGHT / 2
     body = "".join(_upright(_across(tick, limits), 0) for tick in _mark_ticks(limits))
-    body += (
-        f'<rect x="{first:.1f}" y="{middle - 2.5:g}" width="{max(1.0, last - first):.1f}" '
-        f'height="5" rx="2.5" fill="{HAZE}"/>'
-        f'<circle cx="{_across(value, limits):.1f}" cy="{middle:g}" r="2.6" fill="{BLUE}"/>'
-    )
-    return _mark(body)
+    size = {"width": f"{max(1.0, last - first):.1f}", "height": 5, "rx": 2.5}
+    body += _tag("rect", x=f"{first:.1f}", y=f"{middle - 2.5:g}", **size, fill=HAZE)
+    body += _tag("circle", cx=f"{_across(value, limits):.1f}", cy=f"{middle:g}", r=2.6, fill=BLUE)
+    return _draw(MARK_WIDTH, MARK_HEIGHT, body, aria_hidden="true")
 
 
 def interval_axis(limits: tuple[float, float]) -> str:
-    """The scale above such lines."""
+    """Draw the scale above such lines."""
     places = [(_across(tick, limits), _short(tick)) for tick in _mark_ticks(limits)]
     marks = (
         _upright(x, MARK_HEIGHT - 5) + _text(x, MARK_HEIGHT - 9, t, "middle") for x, t in places
     )
-    return _mark("".join(marks))
-
-
-def _mark(body: str) -> str:
-    return (
-        f'<svg viewBox="0 0 {MARK_WIDTH} {MARK_HEIGHT}" aria-hidden="true" '
-        f'xmlns="http://www.w3.org/2000/svg">{body}</svg>'
-    )
+    return _draw(MARK_WIDTH, MARK_HEIGHT, "".join(marks), aria_hidden="true")
 
 
 def _mark_ticks(limits: tuple[float, float]) -> list[float]:
@@ -295,18 +282,18 @@ def _mark_ticks(limits: tuple[float, float]) -> list[float]:
 
 
 def _across(value: float, limits: tuple[float, float]) -> float:
-    """Where a value lies in a line of a table."""
+    """Place a value in a line of a table."""
     return MARK_SIDE + (MARK_WIDTH - 2 * MARK_SIDE) * _place(value, limits, log=False)
 
 
 def _upright(x: float, top: float) -> str:
-    """A line of the grid, down to the end of the picture."""
-    ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{top:g}" y2="{MARK_HEIGHT}"'
-    return f'<line {ends} stroke="{GRID}"/>'
+    """Draw a line of the grid, down to the end of the picture."""
+    across = {"x1": f"{x:.1f}", "x2": f"{x:.1f}"}
+    return _tag("line", **across, y1=f"{top:g}", y2=MARK_HEIGHT, stroke=GRID)
 
 
 def scatter(xs: ArrayLike, ys: ArrayLike, x_label: str, y_label: str, title: str) -> str:
-    """Points with the diagonal; those that coincide are drawn once, darker where many do."""
+    """Plot points and the diagonal; points that coincide are drawn once, darker where many do."""
     across, down = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
     top = max(1.0, float(across.max()), float(down.max()))
     wide = top > WIDEST_LINEAR
@@ -318,11 +305,10 @@ def scatter(xs: ArrayLike, ys: ArrayLike, x_label: str, y_label: str, title: str
         dots[spot] = dots.get(spot, 0) + times
     most = math.log1p(max(dots.values()))
     body = chart.line([0, top], [0, top], SOFT, "3 4")
-    body += "".join(
-        f'<circle cx="{x * DOT:g}" cy="{y * DOT:g}" r="2.6" fill="{BLUE}" '
-        f'fill-opacity="{0.25 + 0.75 * math.log1p(times) / most:.2f}"/>'
-        for (x, y), times in dots.items()
-    )
+    for (x, y), times in dots.items():
+        shade = f"{0.25 + 0.75 * math.log1p(times) / most:.2f}"
+        place = {"cx": f"{x * DOT:g}", "cy": f"{y * DOT:g}", "r": 2.6}
+        body += _tag("circle", **place, fill=BLUE, fill_opacity=shade)
     return chart.frame(x_label, y_label, body, title)
 
 
@@ -331,11 +317,9 @@ def _points(xs: ArrayLike, ys: ArrayLike) -> list[tuple[float, float]]:
     return list(zip(across.tolist(), down.tolist(), strict=True))
 
 
-def _text(x: float, y: float, text: str, anchor: str, colour: str = SOFT) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="12" fill="{colour}" '
-        f'text-anchor="{anchor}">{text}</text>'
-    )
+def _text(x: float, y: float, text: str, anchor: str, colour: str = SOFT, **attributes: Any) -> str:
+    place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "font_size": 12}
+    return _tag("text", text, **place, fill=colour, text_anchor=anchor, **attributes)
 
 
 def _short(value: float) -> str:
@@ -343,14 +327,14 @@ def _short(value: float) -> str:
 
 
 def _coloured(share: Floats) -> NDArray[np.uint8]:
-    """Shares in [0, 1] as colours of the ramp, shape (rows, columns, 3)."""
+    """Colour shares in [0, 1] by the ramp, shape (rows, columns, 3)."""
     where = np.linspace(0, 1, len(RAMP))
     channels = [np.interp(share, where, RAMP[:, channel]) for channel in range(3)]
     return np.stack(channels, axis=-1).round().astype(np.uint8)
 
 
 def _png(pixels: NDArray[np.uint8]) -> str:
-    """The pixels as a base64 PNG: 8-bit RGB, no filter, nothing but the required chunks."""
+    """Encode pixels as a base64 PNG: 8-bit RGB, no filter, only the required chunks."""
     height, width, _ = pixels.shape
     lines = b"".join(b"\0" + row.tobytes() for row in pixels)
 

@@ -66,25 +66,25 @@ SMALL_SYSTEM = 300
 """Most draws and counts with which a matched estimate is solved for as one dense system."""
 
 WEIGHTS = (0.001, 0.01, 0.1, 1.0, 100.0)
-"""How much the variance of a matched estimate may count against its bias; the best is taken."""
+"""Weights of the variance of a matched estimate against its bias; the best is taken."""
 
 
 Times: TypeAlias = Integers | None
-"""How many rows have each of some published counts; None where every row is listed."""
+"""Rows with each of some published counts; None where every row is listed."""
 
 
 class Adder(Protocol):
-    """Adds published counts into an estimate of the sum of the true ones."""
+    """Way to add published counts into an estimate of the sum of the true ones."""
 
     def add(self, published: Integers, confidence: float, times: Times = None) -> Estimate:
-        """The estimate for rows with these published counts, at least one.
+        """Estimate the sum for rows with these published counts, at least one.
 
         With `times`, how many rows have each of them.
         """
 
 
 def make_adder(certified: Certified, upper: int, matching: Matching | None = None) -> Adder:
-    """The adder of a column that was drawn from `certified` and then, perhaps, matched."""
+    """Make the adder of a column that was drawn from `certified` and then, perhaps, matched."""
     if isinstance(certified, (CertifiedGeometric, CertifiedNoise)):
         plain = GeometricAdder(upper, float(certified.exact_epsilon))
     elif isinstance(certified, (CertifiedAnswers, Ladder)):
@@ -99,7 +99,7 @@ def make_adder(certified: Certified, upper: int, matching: Matching | None = Non
 
 @dataclass(frozen=True)
 class GeometricAdder:
-    """Adds clamped geometric draws: u = draw inside, a/(1-a) further out at the ends.
+    """Sums of clamped geometric draws: u = draw inside, a/(1-a) further out at the ends.
 
     u is the mean of the noisy count before it was clamped, given the draw, so its error is no more
     spread out than the noise itself (Jensen): quantiles of sums of plain noise serve as a bound,
@@ -116,13 +116,13 @@ class GeometricAdder:
         return noise_variance(self.rate)
 
     def values(self, draws: Integers) -> Floats:
-        """The unbiased estimate of each row."""
+        """Return the unbiased estimate of each row."""
         beyond = math.exp(-self.rate) / -math.expm1(-self.rate)
         values = draws + beyond * ((draws == self.upper).astype(float) - (draws == 0))
         return np.asarray(values, dtype=float)
 
     def add(self, published: Integers, confidence: float, times: Times = None) -> Estimate:
-        """The sum of unbiased estimates, with an exact quantile around it."""
+        """Add unbiased estimates, with an exact quantile around the sum."""
         rows = _count_rows(published, times)
         ends = int(_sum((published == 0) | (published == self.upper), times))
         value = _sum(self.values(published), times)
@@ -135,7 +135,7 @@ class GeometricAdder:
 
 @dataclass(frozen=True, eq=False)
 class MatchedAdder:
-    """Adds counts that were matched to ranks: what each tells of the draw behind it.
+    """Sums of counts that were matched to ranks, from their evidence of the draws.
 
     Pr(published j | true d) = sum_k G[d, k] R[k, j], with R known from the matching. Values w with
     R w close to the unbiased u(k) are chosen by least squares; what is left of R w - u is a bias
@@ -147,7 +147,7 @@ class MatchedAdder:
     matching: Matching
 
     def add(self, published: Integers, confidence: float, times: Times = None) -> Estimate:
-        """The estimate whose interval is the shortest."""
+        """Return the estimate whose interval is the shortest."""
         rows = _count_rows(published, times)
         if rows == int(self.matching.rows.sum()):
             return self.plain.add(self.matching.draws, confidence, self.matching.rows)
@@ -196,7 +196,7 @@ class MatchedAdder:
         return choices
 
     def _errors(self, draws: Integers, miss: Floats, spread: Floats) -> tuple[Floats, Floats]:
-        """Bias and variance of one row's value, for every true count 0..upper."""
+        """Return bias and variance of one row's value, for every true count 0..upper."""
         size, rate = self.plain.upper + 1, self.plain.rate
         factors, every = output_factors(size, rate), np.arange(size)
         misses, spreads = np.interp(every, draws, miss), np.interp(every, draws, spread)
@@ -211,7 +211,7 @@ class MatchedAdder:
         return bias, drawn + 2 * shared + expect(misses**2 + spreads) - bias**2
 
     def _bound(self, bias: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
-        """The largest of each over the true counts that a published count allows."""
+        """Find the largest of each over the true counts that a published count allows."""
         _, _, reach = measure_errors(self.plain.upper, self.plain.rate, 0.999)
         first, last = self.matching.draws_of(self._counts)
         low, high = reach[first, 0].astype(int), reach[last, 1].astype(int) + 1
@@ -224,9 +224,9 @@ class MatchedAdder:
 def _prepare_solving(
     shares: Floats, row: Integers, column: Integers, rows: Integers
 ) -> Callable[[Floats, Floats], Floats]:
-    """How (R' W R + diag(more)) w = right is solved, with R the shares by row and column.
+    """Prepare to solve (R' W R + diag(more)) w = right, with R the shares by row and column.
 
-    Small systems need no library beside NumPy, which takes longer to load than they to solve.
+    Small systems are solved with NumPy alone: SciPy takes longer to load than they to solve.
     """
     size = int(column.max()) + 1, int(row.max()) + 1
     if max(size) <= SMALL_SYSTEM:
@@ -247,12 +247,12 @@ def _prepare_solving(
 
 @dataclass(frozen=True, eq=False)
 class MatrixAdder:
-    """Adds draws from any matrix, by its unbiased estimator if it has one."""
+    """Sums of draws from any matrix, by its unbiased estimator if it has one."""
 
     mechanism: Mechanism
 
     def add(self, published: Integers, confidence: float, times: Times = None) -> Estimate:
-        """The sum of unbiased estimates, or of the true counts that no row contradicts."""
+        """Add unbiased estimates, or the true counts that no row contradicts."""
         upper, rows = len(self.mechanism.matrix) - 1, _count_rows(published, times)
         estimator = self._estimator
         if estimator is None:
@@ -288,7 +288,7 @@ def _count_rows(published: Integers, times: Times) -> int:
 
 
 def _sum(values: NDArray[Any], times: Times) -> float:
-    """The sum of values, each as often as `times` says."""
+    """Add values, each as often as `times` says."""
     return float(values.sum() if times is None else (values * times).sum())
 
 
@@ -301,7 +301,7 @@ def make_estimate(
     *,
     bias: float = 0.0,
 ) -> Estimate:
-    """An estimate of a whole number between 0 and rows * upper, its interval rounded outwards.
+    """Make an estimate between 0 and rows * upper, its interval rounded outwards.
 
     An unbiased estimate may lie beyond that range: its interval then reaches to it.
     """
@@ -321,7 +321,7 @@ class MeasuredTree:
 
 @dataclass(frozen=True, eq=False)
 class GroupTotals:
-    """Adds rows of a column that adds up.
+    """Sums of rows of a column that adds up.
 
     Attributes
     ----------
@@ -344,7 +344,7 @@ class GroupTotals:
     free: Mask
 
     def add_rows(self, confidence: float, every_tree: bool, rows: Integers) -> Estimate:
-        """The total of some rows; with `whole` that of all is the mean of all trees."""
+        """Estimate the total of some rows; with `every_tree` that of all rows from all trees."""
         inside = np.zeros(len(self.free), dtype=bool)
         inside[rows] = True
         if every_tree and inside.all() and self.free.any():
@@ -364,7 +364,7 @@ class GroupTotals:
         return estimates
 
     def add_all(self, confidence: float) -> Estimate:
-        """The total of all rows, as accurately as all trees together have it."""
+        """Estimate the total of all rows, as accurately as all trees together have it."""
         rows = self.trees[0].combined.tree.sizes[-1]
         if any(len(tree.measured) < 2 for tree in self.trees) or len(self.trees) < 2:
             return self.add(np.ones(rows, dtype=bool), confidence)
@@ -374,12 +374,12 @@ class GroupTotals:
         return make_estimate(value, deviation, (half, half), rows, self.upper)
 
     def add(self, inside: Mask, confidence: float) -> Estimate:
-        """The total of the rows that are `inside`, as accurately as any of the trees has it."""
+        """Estimate the total of the rows `inside`, as accurately as any of the trees has it."""
         estimates = [self._add(number, inside, confidence) for number in range(len(self.trees))]
         able = [estimate for estimate in estimates if estimate is not None]
         if not able:
             raise UsageError(
-                "Some of these groups cut through those that were measured, and single rows were "
+                "Some of these groups cut through measured groups, and single rows were "
                 "fitted to measured sums. Release the table with this grouping as a level of its "
                 "hierarchy, or with 'unbiased', which also publishes the rows' own draws."
             )
@@ -422,7 +422,7 @@ class GroupTotals:
         return find
 
     def _estimate_rows(self, measured_tree: MeasuredTree, levels: dict[int, Floats]) -> Floats:
-        """Every row's draw, corrected by its share of what its group is known to differ by."""
+        """Correct every row's draw by its share of the known gap of its group."""
         assert self.draws is not None
         tree, combined = measured_tree.combined.tree, measured_tree.combined
         parents, above = tree.parents[-1], levels[tree.depth - 1]
@@ -445,12 +445,9 @@ class Readable:
     adder: Adder
     sums: Sequence[bytes] = ()
 
-    @classmethod
-    def of(cls, table: Table, receipt: Receipt, record: ColumnRecord, *rest: Any) -> Readable:
-        """The column; where the draws themselves are published, they are added."""
-        adder, *sums = rest
-        is_plain = record.unbiased is not None and isinstance(adder, MatchedAdder)
-        return cls(table, receipt, record, adder.plain if is_plain else adder, *sums)
+    def __post_init__(self) -> None:
+        if self.record.unbiased is not None and isinstance(self.adder, MatchedAdder):
+            object.__setattr__(self, "adder", self.adder.plain)
 
     @cached_property
     def free(self) -> Mask:
@@ -460,11 +457,11 @@ class Readable:
 
     @cached_property
     def values(self) -> Integers:
-        """What is added of every row."""
+        """The number that is added of every row."""
         return read_values(self.table, self.record)
 
     def add(self, confidence: float, rows: Integers) -> Estimate:
-        """The total of some rows; structural zeros are 0 for certain."""
+        """Estimate the total of some rows; structural zeros are exactly 0."""
         drawn = rows[self.free[rows]]
         if not len(drawn):
             return Estimate(0, 0, 0, 0, len(rows))
@@ -472,7 +469,7 @@ class Readable:
 
 
 def read_values(table: Table, record: ColumnRecord) -> Integers:
-    """What is added of a published column: its draws, where it publishes them."""
+    """Read the numbers that are added of a column: its draws, where it publishes them."""
     if record.unbiased is None:
         return table.counts(record.name)
     return read_signed(table, record.drawn_column).clip(0, record.upper)

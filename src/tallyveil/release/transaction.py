@@ -11,13 +11,11 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
-
-import numpy as np
 
 from tallyveil.budget.entries import Debit, Entry, Stage, say_spent
 from tallyveil.budget.ledger import Ledger
@@ -29,6 +27,7 @@ from tallyveil.release.folder import Staging, require_new_folder, reserve_folder
 from tallyveil.release.groups import state_groups
 from tallyveil.release.methods.base import DISTRIBUTION, Plan, PlannedStage
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.page import confidential_report
 from tallyveil.release.plan import Opened, ReleasePlan, Rows, open_table, plan_release
 from tallyveil.release.receipt import ColumnRecord, Program, Receipt
 from tallyveil.release.records import (
@@ -41,7 +40,8 @@ from tallyveil.release.release import Release, write_releases
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.table import Table
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
+"""Called with the name of every step as it begins."""
 
 
 def publish_table(
@@ -49,8 +49,8 @@ def publish_table(
     options: ReleaseOptions,
     *,
     command: str,
-    say: Say = lambda _: None,
-    remark: Callable[[ReleasePlan], None] = lambda _: None,
+    progress: Progress = lambda _: None,
+    show_plan: Callable[[ReleasePlan], None] = lambda _: None,
     request: str = "",
     home: Rows | None = None,
 ) -> tuple[Release, ...]:
@@ -64,10 +64,10 @@ def publish_table(
         The options of the release.
     command : str
         What called, for the ledger.
-    say : callable
-        Told the name of every step as it begins.
-    remark : callable
-        Shown the plan, before anything is spent; for the publisher's eyes.
+    progress : callable
+        Called with the name of every step as it begins.
+    show_plan : callable
+        Called with the plan before anything is spent; for the publisher's eyes.
     request : str
         Names the wish, where the caller may repeat it: a ledger debits one name once.
     home : Rows, optional
@@ -78,28 +78,37 @@ def publish_table(
     tuple of Release
         One release, or one for each level of a ladder, least private first.
     """
-    _check_targets(options)
+    if options.ledger is not None and options.out is None:
+        raise UsageError(
+            "A ledger is debited before anything is drawn, so the release folder must be "
+            "reserved first: give 'out' as well."
+        )
+    _check_places(options)
     account = open_account(options)
     entropy = Entropy.fresh(options.entropy)
-    say("reading and checking the table")
+    progress("reading and checking the table")
     opened = table if isinstance(table, Opened) else open_table(table, options)
     plan = plan_release(opened, options.entropy, home)
-    remark(plan)
-    say("reserving room")
+    show_plan(plan)
+    progress("reserving room")
     reserved = _reserve(options, plan), _reserve_report(options)
     with say_spent() as spent, reserved[0] as place, reserved[1] as report:
         name = str(uuid.uuid4())
-        say("debiting the ledger")
+        progress("debiting the ledger")
         entry = None if account is None else _debit(account, plan, command, name, request)
         spent.append(entry)
-        say("drawing")
+        progress("drawing")
         published = plan.draw(entropy)
-        say("packing")
-        created = datetime.now(UTC).isoformat(timespec="seconds")
-        builder = _Builder(plan, name, created, entry, entropy.private)
+        progress("packing")
+        head = {
+            "release": name,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "private": entropy.private,
+            "ledger": None if entry is None else LedgerRecord.of(entry),
+        }
         releases = tuple(
-            builder.build(level, {name: columns[level] for name, columns in published.items()})
-            for level in range(len(next(iter(published.values()))))
+            _build_release(plan, level, dict(zip(published, columns, strict=True)), head)
+            for level, columns in enumerate(zip(*published.values(), strict=True))
         )
         if place is not None:
             releases = write_releases(place, releases, plan.home)
@@ -115,29 +124,17 @@ def require_possible(options: ReleaseOptions, plan: ReleasePlan) -> None:
 
     A folder need not be named yet: nothing is drawn that would have to be written.
     """
-    _check_report(options)
-    if options.out is not None:
-        require_new_folder(Path(options.out))
+    _check_places(options)
     account = open_account(options)
     if account is not None:
         ledger, dataset = account
         ledger.require_covered(dataset, _make_debit(plan, "", "", ""))
 
 
-def _check_targets(options: ReleaseOptions) -> None:
-    """Refuse targets that cannot be written, before the table is read."""
-    if options.ledger is not None and options.out is None:
-        raise UsageError(
-            "A ledger is debited before anything is drawn, so the release folder must be "
-            "reserved first: give 'out' as well."
-        )
+def _check_places(options: ReleaseOptions) -> None:
+    """Refuse a folder or a confidential report that cannot be written, or would be published."""
     if options.out is not None:
         require_new_folder(options.out)  # and again, without a gap, when it is reserved and made
-    _check_report(options)
-
-
-def _check_report(options: ReleaseOptions) -> None:
-    """Refuse a confidential report that cannot be written, or that would be published."""
     if options.output.confidential_report is None:
         return
     report = Path(options.output.confidential_report).absolute()
@@ -148,7 +145,7 @@ def _check_report(options: ReleaseOptions) -> None:
 
 
 def open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
-    """The ledger to debit and the dataset's name in it, or None where no ledger was asked for."""
+    """Open the ledger to debit, with the dataset's name in it; None without a ledger."""
     book = options.ledger
     if book is None and options.dataset is None:
         return None
@@ -189,60 +186,49 @@ def _make_debit(plan: ReleasePlan, command: str, release: str, request: str) -> 
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Builder:
-    """What the releases of all levels have in common."""
+def _build_release(
+    plan: ReleasePlan, level: int, columns: Mapping[str, PublishedColumn], head: Mapping[str, Any]
+) -> Release:
+    """Build the release of one level (the only one, 0, unless there is a ladder)."""
+    request = plan.request
+    named = [published.name_columns(name) for name, published in columns.items()]
+    data = plan.build_table({name: c for part in named for name, c in part.items()})
+    files, at_most = ProofFiles(), dict(pairwise(request.nested))
+    records, figures = [], []
+    for column in plan.columns:
+        name, stages = column.task.name, _list_stages(column, level)
+        described = _describe(column, stages, columns[name], files, at_most.get(name, ""))
+        records.append(described[0])
+        figures.append(described[1])
+    receipt = Receipt(
+        **head,
+        format="tallyveil-receipt",
+        version=1,
+        program=Program.this(),
+        unit=request.unit,
+        disjoint=request.disjoint,
+        table=_describe_table(data, plan, records),
+        columns=tuple(records),
+        level=level + 1 if request.method.levels else 0,
+        sums=plan.sums,
+        strata=plan.strata,
+        zeros=plan.zeros,
+        about=request.options.about,
+    ).state()
+    published = [columns[column.task.name] for column in plan.columns]
+    sums = plan.method.write_files(plan.columns, published, data)
+    receipt = state_groups(data, receipt, [part.adder for part in figures], list(sums.values()))
+    return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)
 
-    plan: ReleasePlan
-    release: str
-    created: str
-    entry: Entry | None
-    private: bool
 
-    def build(self, level: int, columns: Mapping[str, PublishedColumn]) -> Release:
-        """The release of one level (the only one, 0, unless there is a ladder)."""
-        plan, request = self.plan, self.plan.request
-        named = [published.name_columns(name) for name, published in columns.items()]
-        data = plan.build_table({name: c for part in named for name, c in part.items()})
-        files, at_most = ProofFiles(), dict(pairwise(request.nested))
-        records, figures = [], []
-        for column in plan.columns:
-            stages, name = self._list_stages(column, level), column.task.name
-            below = at_most.get(name, "")
-            record, figure = _describe(column, stages, columns[name], files, below)
-            records.append(record)
-            figures.append(figure)
-        receipt = Receipt(
-            format="tallyveil-receipt",
-            version=1,
-            release=self.release,
-            created=self.created,
-            private=self.private,
-            program=Program.this(),
-            unit=request.unit,
-            disjoint=request.disjoint,
-            table=_describe_table(data, plan, records),
-            columns=tuple(records),
-            level=level + 1 if request.method.levels else 0,
-            ledger=None if self.entry is None else LedgerRecord.of(self.entry),
-            sums=plan.sums,
-            strata=plan.strata,
-            zeros=plan.zeros,
-            about=request.options.about,
-        ).state()
-        published = [columns[column.task.name] for column in plan.columns]
-        sums = plan.method.write_files(plan.columns, published, data)
-        receipt = state_groups(data, receipt, [part.adder for part in figures], list(sums.values()))
-        return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)
-
-    def _list_stages(self, plan: Plan, level: int) -> tuple[PlannedStage, ...]:
-        """The stages behind one level: of a ladder, only what its readers may see."""
-        ladder = plan.counts_stage.certified
-        if not isinstance(ladder, Ladder):
-            return plan.stages
-        part = ladder.level(level + 1)
-        cost = part.exact_epsilon * plan.task.unit.multiplier
-        return (PlannedStage(plan.task.name, plan.counts_stage.kind, part, cost),)
+def _list_stages(plan: Plan, level: int) -> tuple[PlannedStage, ...]:
+    """List the stages behind one level: of a ladder, only what its readers may see."""
+    ladder = plan.counts_stage.certified
+    if not isinstance(ladder, Ladder):
+        return plan.stages
+    part = ladder.level(level + 1)
+    cost = part.exact_epsilon * plan.task.unit.multiplier
+    return (PlannedStage(plan.task.name, plan.counts_stage.kind, part, cost),)
 
 
 def _describe(
@@ -265,7 +251,7 @@ def _describe(
         signed=published.signed,
     )
     figures = method.describe(outcome)
-    spread, has_draws = figures.spread, published.unbiased is not None
+    has_draws = published.unbiased is not None
     record = ColumnRecord(
         name=task.name,
         upper=task.upper,
@@ -273,17 +259,13 @@ def _describe(
         why=plan.why,
         epsilon=cost,
         stages=tuple(files.add(stage) for stage in stages),
-        properties=figures.properties,
         solver=plan.solver,
-        accuracy=figures.accuracy.record(),
         histogram=published.histogram,
-        spread=None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
         matching=published.matching,
-        total=figures.state_total(),
-        optimality=figures.optimality,
         unbiased=DrawnRecord.of(task.name, certified, published.signed) if has_draws else None,
         at_most=at_most,
         missed=published.largest_missed,
+        **figures.state(),
     )
     return record, figures
 
@@ -343,7 +325,7 @@ class ProofFiles:
 
 @contextmanager
 def _reserve_report(options: ReleaseOptions) -> Iterator[IO[str] | None]:
-    """The confidential report, open for its owner only; removed again if the release fails."""
+    """Open the confidential report for its owner only; remove it if the release fails."""
     if options.output.confidential_report is None:
         yield None
         return
@@ -368,8 +350,6 @@ def _bad_report(path: Path) -> UsageError:
 
 
 def _compare_with_truth(plan: ReleasePlan, release: Release) -> str:
-    from tallyveil.release.confidential import confidential_report
-
     released = {name: column.counts for name, column in release.published.items()}
     truth = plan.read_truth()
     intervals = {

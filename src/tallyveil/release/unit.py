@@ -1,4 +1,4 @@
-"""Who is protected: the unit of privacy, in numbers and in words.
+"""The unit of privacy, as numbers and as text.
 
 The neighbour relation is about a *unit*: one person, or one single event such as a visit. Adding
 or removing a unit moves counts by at most `contributions` in all (the L1 distance of the tables
@@ -19,11 +19,6 @@ from msgspec.structs import replace
 from tallyveil.budget.accounting import compose
 from tallyveil.errors import ArgumentError, UsageError
 
-UNITS = ("person", "event")
-NEIGHBOURS = ("add_remove", "replace_one")
-BOUNDS = ("stated", "enforced")
-"""How often a person is counted is stated by the publisher, or made true by leaving rows out."""
-
 WIDEST_DELTA = 1000
 """The largest upper bound with a delta: mechanisms with one are matrices."""
 
@@ -35,12 +30,13 @@ LEAST_GAIN = Fraction(1, 100)
 
 
 class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one unit is, and by how much it can move counts.
+    """The unit of privacy, and by how much it can move counts.
 
-    `of_rows` says that contributions are rows of microdata, and not counts of an aggregated
-    column; `bound` is one of `BOUNDS`; `one_row` says that all of a unit's contributions are in
-    one row of the published table, `separate` that no two are. The latter may have a `delta`: the
-    epsilons of a unit's rows are then composed, and the whole has that delta.
+    `of_rows` says that contributions are rows of microdata, and not counts of an aggregated column;
+    `bound` says whether the publisher states how often a person is counted, or rows are left out
+    to enforce it; `one_row` says that all of a unit's contributions are in one row of the published
+    table, `separate` that no two are. The latter may have a `delta`: the epsilons of a unit's rows
+    are then composed, and the whole has that delta.
 
     >>> PrivacyUnit(contributions=3).multiplier, PrivacyUnit("event").name
     (3, 'one single event, such as a visit or a test, and not a person')
@@ -56,7 +52,7 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     separate: bool = False
 
     def charge(self, epsilon: Fraction) -> Fraction:
-        """What a unit is charged for draws with this epsilon for one move of one count by one.
+        """Return the cost to a unit of draws with this epsilon for one move of one count by one.
 
         As many times that. With a `delta`, moves are in different rows, which are drawn
         independently: then the epsilon that optimal composition gives with the delta
@@ -74,12 +70,12 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def multiplier(self) -> int:
-        """By how much one unit moves counts in all; changing a unit takes away and adds."""
+        """The largest sum of moves of one unit; changing a unit takes away and adds."""
         return self.contributions * (2 if self.neighbours == "replace_one" else 1)
 
     @property
     def name(self) -> str:
-        """The unit in words, with the bound that the promise rests on."""
+        """The unit as text, with the bound that the guarantee rests on."""
         if self.kind == "event":
             often = "" if self.contributions == 1 else f", counted at most {self._times}"
             words = f"one single event, such as a visit or a test, and not a person{often}"
@@ -94,14 +90,14 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def _where(self) -> str:
-        """The rows that a unit's contributions are in, in words."""
+        """The rows of a unit's contributions, as text."""
         if self.separate:
             return ", no two in the same row of the published table"
         return ", all in one row of the published table" if self.one_row else ""
 
     @property
     def moves(self) -> str:
-        """What one unit can change, in words."""
+        """The change that one unit can make, as text."""
         changing = self.neighbours == "replace_one"
         done = f"changing one {self.kind}" if changing else f"adding or removing one {self.kind}"
         if self.multiplier == 1:
@@ -126,7 +122,7 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """What a reader must know of the unit before relying on the promise."""
+        """Limits of the unit to know before relying on the guarantee."""
         if self.kind == "event":
             return (
                 "The guarantee is for one single event. A person with several events is protected "
@@ -162,7 +158,7 @@ def _compose_equal(epsilon: Fraction, times: int, delta: Fraction) -> Fraction:
 def charge_columns(
     stages: Iterable[tuple[str, str, Fraction]], disjoint: Sequence[Sequence[str]]
 ) -> tuple[tuple[str, Fraction], ...]:
-    """What a unit is charged for, from (column, name, epsilon) of every stage.
+    """List what a unit is charged for, from (column, name, epsilon) of every stage.
 
     Columns add up. A unit that moves counts by m in all, within disjoint columns together, moves
     m_c of them in column c, with m_1 + m_2 + ... <= m, and so loses at most the sum of m_c e_c,
@@ -228,7 +224,7 @@ def drop_idle_delta(unit: PrivacyUnit, epsilons: Sequence[Fraction]) -> PrivacyU
 
 
 def charge_delta(deltas: Mapping[str, Fraction], disjoint: Sequence[Sequence[str]]) -> Fraction:
-    """The delta of a release from that of each column: added, of disjoint columns the largest.
+    """Add the deltas of columns to that of a release; of disjoint columns, the largest counts.
 
     >>> charge_delta({"a": Fraction(1, 9), "b": Fraction(2, 9)}, [("a", "b")])
     Fraction(2, 9)

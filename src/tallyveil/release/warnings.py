@@ -1,6 +1,6 @@
-"""What a publisher should know before anything is spent, and an error would be too much for.
+"""Warnings for the publisher before anything is spent, of faults that need no error.
 
-Remarks are for the publisher's eyes: some depend on confidential values.
+Warnings are for the publisher's eyes: some depend on confidential values.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from itertools import pairwise
 import numpy as np
 
 from tallyveil.errors import TableError
+from tallyveil.release.column import NO_UPPER
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.sums import describe_alone
+from tallyveil.release.page import list_names
 from tallyveil.release.plan import ReleasePlan
-from tallyveil.release.preview import remark_on_cost
-from tallyveil.release.ranges import NO_UPPER
+from tallyveil.release.receipt import LARGE_DELTA, WEAK_EPSILON
 from tallyveil.tables.labels import find_formulas
 from tallyveil.tables.microdata import sorted_order
 from tallyveil.tables.subtotals import find_totals
@@ -27,39 +28,51 @@ MOST_SEARCHED = 100_000
 """Rows of a table whose unreleased labels are searched for a total."""
 
 
-def list_remarks(plan: ReleasePlan) -> list[str]:
-    """Everything a publisher should know, in sentences."""
-    remarks = (
-        _remark_on_missing(plan),
-        _remark_on_total(plan),
-        _remark_on_order(plan),
-        _remark_on_nested(plan),
-        _remark_on_exact_rows(plan),
-        _remark_on_kept_counts(plan),
-        _remark_on_formulas(plan),
-        remark_on_cost(sum((epsilon for _, epsilon in plan.charges), Fraction(0)), plan.delta),
+def list_warnings(plan: ReleasePlan) -> list[str]:
+    """List everything a publisher should know, in sentences."""
+    warnings = (
+        _warn_of_missing(plan),
+        _warn_of_total(plan),
+        _warn_of_order(plan),
+        _warn_of_nested(plan),
+        _warn_of_exact_rows(plan),
+        _warn_of_kept_counts(plan),
+        _warn_of_formulas(plan),
+        warn_of_cost(sum((epsilon for _, epsilon in plan.charges), Fraction(0)), plan.delta),
     )
-    return [remark for remark in remarks if remark]
+    return [warning for warning in warnings if warning]
 
 
 def list_unreleased(plan: ReleasePlan) -> list[str]:
-    """List the columns of the table that stay at home: neither counted nor named as public."""
+    """List the columns of the table that are not released: neither counted nor public."""
     released = {*plan.layout.keep, *plan.counts}
     return [name for name in plan.source.names if name not in released]
 
 
 def list_notes(plan: ReleasePlan) -> list[str]:
-    """All remarks and, for somebody at a screen, what was cut at a bound or is not measured."""
+    """List all warnings and, for a user at a screen, what was top-coded or is not measured."""
     notes = (
         _note_on_cut(plan),
         plan.columns[0].method.note(plan.columns),
         _note_on_delta(plan),
     )
-    return [*list_remarks(plan), *filter(None, notes)]
+    return [*list_warnings(plan), *filter(None, notes)]
+
+
+def warn_of_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
+    """Warn of a cost, or a delta, that protects little; None for any other."""
+    if delta > LARGE_DELTA:
+        return (
+            f"Delta {float(delta):g} protects little: with that chance the promise may fail. A "
+            "usual choice is far below one in the number of people, such as 1e-6."
+        )
+    if cost <= WEAK_EPSILON:
+        return None
+    return f"Epsilon {float(cost):g} protects little: most releases use 1 or less in total."
 
 
 def _note_on_cut(plan: ReleasePlan) -> str:
-    """Counts above the upper bound, without saying how many."""
+    """Note counts above the upper bound, without saying how many."""
     bounds = " or 'upper_column'" if plan.method.upper_column else ""
     cut: dict[str, list[str]] = {}
     for column in plan.request.columns:
@@ -75,7 +88,7 @@ def _note_on_cut(plan: ReleasePlan) -> str:
 
 
 def _note_on_delta(plan: ReleasePlan) -> str:
-    """A delta that was given and is not spent."""
+    """Note a delta that was given and is not spent."""
     unit = plan.request.unit
     if not unit.separate or unit.delta:
         return ""
@@ -85,8 +98,8 @@ def _note_on_delta(plan: ReleasePlan) -> str:
     )
 
 
-def _remark_on_missing(plan: ReleasePlan) -> str:
-    """Rows that are left out whole because one of their counts is missing."""
+def _warn_of_missing(plan: ReleasePlan) -> str:
+    """Warn of rows that are left out because one of their counts is missing."""
     if not plan.missing:
         return ""
     rows = "1 row has" if plan.missing == 1 else f"{plan.missing:,} rows have"
@@ -102,8 +115,8 @@ def _remark_on_missing(plan: ReleasePlan) -> str:
     )
 
 
-def _remark_on_total(plan: ReleasePlan) -> str:
-    """A row that a column which stays at home, or the lack of labels, shows to be a total."""
+def _warn_of_total(plan: ReleasePlan) -> str:
+    """Warn of a row that an unreleased column, or the lack of labels, shows to be a total."""
     allowed = plan.layout.grouped or plan.request.options.counts.allow_totals
     if allowed or not 2 < plan.rows <= MOST_SEARCHED:
         return ""
@@ -138,8 +151,8 @@ def _ends_bare(plan: ReleasePlan) -> bool:
     return sum(not "".join(row).strip() for row in labels) == 1
 
 
-def _remark_on_order(plan: ReleasePlan) -> str:
-    """Rows sorted by a confidential count, unless a public column explains the order."""
+def _warn_of_order(plan: ReleasePlan) -> str:
+    """Warn of rows sorted by a confidential count, unless a public column explains the order."""
     layout = plan.layout
     if layout.grouped or layout.order is not None or plan.rows < 3:
         return ""
@@ -148,14 +161,14 @@ def _remark_on_order(plan: ReleasePlan) -> str:
         is_ordered = bool((after >= before).all() or (after <= before).all())
         if is_ordered and (after != before).any() and not _is_explained(plan):
             return (
-                f"The rows stand in the order of {name!r}, and row order is published. Unless "
+                f"The rows are in the order of {name!r}, and row order is published. Unless "
                 "that order is public, sort the file by public columns first."
             )
     return ""
 
 
-def _remark_on_nested(plan: ReleasePlan) -> str:
-    """Nested columns that stand the other way round in most rows where they differ."""
+def _warn_of_nested(plan: ReleasePlan) -> str:
+    """Warn of nested columns in the wrong order in most rows where they differ."""
     names, counts = plan.request.nested, plan.counts
     for small, large in pairwise(names):
         few, many = counts[small].values, counts[large].values
@@ -173,8 +186,8 @@ def _is_explained(plan: ReleasePlan) -> bool:
     return any((np.diff(sorted_order(plan.source, [name])) == 1).all() for name in public)
 
 
-def _remark_on_exact_rows(plan: ReleasePlan) -> str:
-    """Rows whose true counts an invariant gives away."""
+def _warn_of_exact_rows(plan: ReleasePlan) -> str:
+    """Warn of rows whose true counts an invariant gives away."""
     sums, method = plan.sums, plan.method
     if sums is None or not isinstance(method, Hierarchy) or not sums.exact_rows:
         return ""
@@ -185,8 +198,8 @@ def _remark_on_exact_rows(plan: ReleasePlan) -> str:
     )
 
 
-def _remark_on_kept_counts(plan: ReleasePlan) -> str:
-    """Whole numbers that go out because all other columns do; running numbers apart."""
+def _warn_of_kept_counts(plan: ReleasePlan) -> str:
+    """Warn of whole numbers that are released with all other columns, except running numbers."""
     request, source = plan.request, _look_at(plan)
     named = {*(request.keep or ()), *request.by, *plan.counts, *plan.source.index_names}
     if not request.keep_all or plan.layout.grouped:
@@ -205,8 +218,8 @@ def _remark_on_kept_counts(plan: ReleasePlan) -> str:
     )
 
 
-def _remark_on_formulas(plan: ReleasePlan) -> str:
-    """Cells that a spreadsheet would run as formulas."""
+def _warn_of_formulas(plan: ReleasePlan) -> str:
+    """Warn of cells that a spreadsheet would run as formulas."""
     if plan.layout.grouped:
         return ""
     names = [name for name in plan.layout.keep if name not in plan.counts]
@@ -220,10 +233,9 @@ def _remark_on_formulas(plan: ReleasePlan) -> str:
 
 
 def _look_at(plan: ReleasePlan) -> Table:
-    """The first rows of the table: enough to say what a column holds."""
+    """Take the first rows of the table: enough to tell what a column holds."""
     return next(iter(plan.source.batches()), plan.source)
 
 
 def _list(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:MOST_SHOWN]))
-    return shown + (f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else "")
+    return list_names([repr(name) for name in names], MOST_SHOWN)

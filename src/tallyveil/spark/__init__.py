@@ -44,7 +44,7 @@ def _privatize(frame: Any, /, count: Any = (), **keys: Any) -> Release:
     if isinstance(options.method, Ladder):
         raise UsageError("Several levels need all rows in one place: call tv.privatize_levels.")
     command = "tallyveil.spark.privatize"
-    (release,) = publish_frame(frame, options, command=command, remark=warn_publisher)
+    (release,) = publish_frame(frame, options, command=command, show_plan=warn_publisher)
     return release
 
 

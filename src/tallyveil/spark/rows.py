@@ -20,11 +20,18 @@ from tallyveil.arrays import freeze
 from tallyveil.errors import TableError, UsageError
 from tallyveil.fingerprint import fingerprint
 from tallyveil.release.column import PublishedColumn
-from tallyveil.release.layout import Layout, choose_columns, read_columns
 from tallyveil.release.methods.base import Method, RowDraws
 from tallyveil.release.methods.preserve import Preserve, draw_distribution
 from tallyveil.release.options import ReleaseOptions
-from tallyveil.release.plan import Opened, Reading, ReleasePlan, Rows
+from tallyveil.release.plan import (
+    Layout,
+    Opened,
+    Reading,
+    ReleasePlan,
+    Rows,
+    choose_columns,
+    read_columns,
+)
 from tallyveil.release.request import Request, check_options
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.spark import jobs

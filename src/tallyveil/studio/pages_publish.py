@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tallyveil.release.datapackage import METHODOLOGY
+from tallyveil.release.folder import METHODOLOGY
 from tallyveil.release.methods.registry import PLAIN_METHODS
 from tallyveil.studio.choices import (
     CHOICES,

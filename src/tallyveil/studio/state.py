@@ -26,8 +26,7 @@ from tallyveil.budget.accounting import Account
 from tallyveil.budget.entries import shown_rational
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
-from tallyveil.release.datapackage import RECEIPT
-from tallyveil.release.folder import CHECKSUMS
+from tallyveil.release.folder import CHECKSUMS, RECEIPT
 from tallyveil.studio.choices import CHOICES, FORM, Place, read_field
 from tallyveil.studio.uploads import TABLE_ENDINGS, Uploads
 from tallyveil.studio.wording import LOSSES, SENTENCES, TITLES, VALUES, RefusedError

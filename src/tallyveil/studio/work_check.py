@@ -10,8 +10,7 @@ from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.files import read_mechanism
 from tallyveil.check.findings import judge
 from tallyveil.check.ledger import check_ledger
-from tallyveil.check.package import check_package
-from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
+from tallyveil.check.package import NOT_SHOWN, PROMISED, check_package, describe_checked
 from tallyveil.errors import TallyveilError
 from tallyveil.evaluate import audit_mechanism
 from tallyveil.mechanism import Mechanism, as_mechanism, is_matrix_file
@@ -19,7 +18,7 @@ from tallyveil.proof.verify import read_document, verify
 from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
 from tallyveil.reading.interpret import describe_release
 from tallyveil.reading.posterior import posterior
-from tallyveil.release.datapackage import RECEIPT
+from tallyveil.release.folder import RECEIPT
 from tallyveil.release.groups import estimate_total
 from tallyveil.release.receipt import ColumnRecord
 from tallyveil.release.release import published_mechanism, published_sets, read_receipt

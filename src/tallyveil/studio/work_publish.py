@@ -16,6 +16,7 @@ from tallyveil.exact import exact_epsilon
 from tallyveil.passwords import hide_in_command, hide_passwords
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
+from tallyveil.release.column import NO_UPPER
 from tallyveil.release.demo import demo_csv
 from tallyveil.release.methods.design import MechanismFile
 from tallyveil.release.methods.preserve import ROWS_PER_COUNT, count_cells
@@ -27,14 +28,12 @@ from tallyveil.release.preview import (
     compare_release,
     preview_labels,
     preview_release,
-    remark_on_cost,
     simulate_release,
 )
-from tallyveil.release.ranges import NO_UPPER
 from tallyveil.release.request import ColumnRequest
 from tallyveil.release.split import split_budget
 from tallyveil.release.transaction import publish_table
-from tallyveil.release.warnings import list_notes
+from tallyveil.release.warnings import list_notes, warn_of_cost
 from tallyveil.studio.choices import Place, list_choices, make_options, write_command, write_python
 from tallyveil.studio.wording import RefusedError, name_options
 from tallyveil.studio.workers import Say
@@ -108,7 +107,7 @@ def compare_methods(say: Say, *, choices: Choices, place: Place, rows: int) -> l
     """Compare every method at the same epsilon: what it does, costs, and how far off it is."""
     options = make_options(choices, place)
     methods = compare_release(
-        Path(place.table), options, rows, say=lambda method: say(f"trying the method {method}")
+        Path(place.table), options, rows, lambda method: say(f"trying the method {method}")
     )
     for facts in methods:
         method = METHODS[str(facts["method"])]
@@ -154,8 +153,8 @@ def publish(
         Path(place.table),
         options,
         command=f"tallyveil studio: {command}",
-        say=say,
-        remark=remark,
+        progress=say,
+        show_plan=remark,
         request=request,
     )
     say("checking the folder")
@@ -248,7 +247,7 @@ def _add_share(counts: Fraction, rows: int, size: int) -> Fraction:
 
 def _list_warnings(plan: Preview, rows: int) -> list[str]:
     """List what the publisher should consider before the release."""
-    warnings = [remark_on_cost(plan.epsilon, plan.delta)]
+    warnings = [warn_of_cost(plan.epsilon, plan.delta)]
     for column in plan.request.columns:
         size = column.upper + 1
         if column.upper != NO_UPPER and rows < ROWS_PER_COUNT * size:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from tallyveil.release.column import NO_UPPER
 from tallyveil.release.methods.base import LIMITED_KEYS, Method, Task
 from tallyveil.release.methods.geometric import Geometric
 from tallyveil.release.methods.preserve import Preserve
-from tallyveil.release.ranges import NO_UPPER
 
 GROUP = 30
 """How many rows the groups have whose sums are compared."""

@@ -34,13 +34,11 @@ from tallyveil.release.accuracy import (
     describe_matched,
     expected_accuracy,
 )
-from tallyveil.release.column import Histogram, PublishedColumn
-from tallyveil.release.ranges import WIDE
+from tallyveil.release.column import WIDE, Histogram, PublishedColumn, spread_out
 from tallyveil.release.records import SumsRecord, to_plain
 from tallyveil.release.split import Tradeoff
 from tallyveil.release.totals import Readable
 from tallyveil.release.unit import PrivacyUnit
-from tallyveil.release.zeros import spread_out
 from tallyveil.structs import Struct
 from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.labels import Codes, encode_text

@@ -14,8 +14,8 @@ from tallyveil.errors import ArgumentError
 from tallyveil.loss import Loss, loss_name, parse_loss
 from tallyveil.properties import check_names
 from tallyveil.query import Query
+from tallyveil.release.column import WIDEST_MATRIX
 from tallyveil.release.methods.base import Method, Plan, Task
-from tallyveil.release.ranges import WIDEST_MATRIX
 from tallyveil.structs import set_field
 
 OWN_LOSSES = ("function", "table")

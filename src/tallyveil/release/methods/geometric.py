@@ -17,8 +17,8 @@ from tallyveil.exact import LARGEST_EPSILON
 from tallyveil.mechanisms.additive import count_moved_by
 from tallyveil.query import Query
 from tallyveil.release.accuracy import FAR, Figures, Outcome, describe_drawn, signed_accuracy
+from tallyveil.release.column import NO_UPPER, WIDE
 from tallyveil.release.methods.base import LIMITED_KEYS, Method, Plan, Task, require
-from tallyveil.release.ranges import NO_UPPER, WIDE
 from tallyveil.release.records import to_plain
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.estimate.ranks import find_row_limits, hand_out_ranks, keep_error, round_histogram
 from tallyveil.exact import exact_rational
 from tallyveil.release.accuracy import predict_release
-from tallyveil.release.column import Histogram, Matching, PublishedColumn
+from tallyveil.release.column import NO_UPPER, WIDE, Histogram, Matching, PublishedColumn
 from tallyveil.release.methods.base import (
     COUNTS,
     DISTRIBUTION,
@@ -35,7 +35,6 @@ from tallyveil.release.methods.base import (
     Task,
     draw_rows,
 )
-from tallyveil.release.ranges import NO_UPPER, WIDE
 from tallyveil.release.split import PLAIN, Tradeoff, choose_split
 from tallyveil.structs import set_field
 
