@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.conditions import parse_conditions
-from tallyveil.tables.duplicates import require_distinct
+from tallyveil.tables.duplicates import Repeats
 from tallyveil.tables.labels import normal_label
 from tallyveil.tables.microdata import (
     Counting,
@@ -157,6 +157,13 @@ def test_labels_compare_as_their_text(library, name):
     assert sorted(codes.labels) == sorted(set(labels))
     assert [codes.labels[code] for code in codes.codes] == labels
     assert sorted_order(table, ["x"]).tolist() == sort_plainly([labels])
+
+
+def require_distinct(table, names):
+    repeats = Repeats(table, names)
+    for batch in table.scan(list(names)):
+        repeats.add(batch)
+    repeats.require_none()
 
 
 def sort_plainly(columns, first=None):

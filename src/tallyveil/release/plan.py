@@ -34,7 +34,7 @@ from tallyveil.tables.counts import (
     leave_out_missing,
     read_counts,
 )
-from tallyveil.tables.duplicates import require_distinct
+from tallyveil.tables.duplicates import Repeats
 from tallyveil.tables.frames import rename_array
 from tallyveil.tables.labels import require_own_names
 from tallyveil.tables.microdata import PersonBound, place_categories
@@ -481,12 +481,16 @@ def read_columns(
     keep = choose_columns(source, request)
     uppers = {column.name: column.upper for column in request.columns}
     source.require_publishable(n for n in (*source.index_names, *keep) if n not in uppers)
-    counts = {name: read(source, name, upper) for name, upper in uppers.items()}
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public
-    _require_no_totals(find_totals(source, public), request, public)
-    if not request.options.counts.allow_duplicates and _have_categories(source, request, keys):
-        require_distinct(source, keys)
+    is_searched = keys and not request.options.counts.allow_duplicates
+    repeats = Repeats(source, keys) if is_searched else None
+    totals = find_totals(source, public, repeats.add if repeats else None)
+    _require_no_totals(totals, request, public)
+    if repeats is not None and _have_categories(source, request, keys):
+        repeats.require_none()
+    del repeats  # its hashes make room for counts
+    counts = {name: read(source, name, upper) for name, upper in uppers.items()}
     if request.categories:
         return _arrange_categories(source, request, counts, keep)
     return counts, Layout(keep, ROW_ORDERS["input"])

@@ -8,6 +8,7 @@ of the hashes. Equal hashes are no proof: the rows that have them are compared l
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,12 +18,15 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
 from tallyveil.tables.labels import fill_empty, view_numbers, write_texts
-from tallyveil.tables.table import Table
+from tallyveil.tables.table import Table, make_counts
 
 Hashes = NDArray[np.uint64]
 
-MOST_HELD = 1 << 26
-"""Hashes that are sorted at once: 512 MiB."""
+MOST_HELD = 104 << 20
+"""Hashes that are sorted at once: 832 MiB."""
+
+STEP = 1 << 20
+"""Sorted hashes that are compared at once."""
 
 MOST_SUSPECTS = 1000
 """Repeated hashes whose rows are compared; chance gives hardly any."""
@@ -38,26 +42,75 @@ FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 MASKS = np.array([(1 << 8 * size) - 1 for size in range(WORD)] + [2**64 - 1], dtype=np.uint64)
 
 
-def require_distinct(table: Table, names: Sequence[str]) -> None:
-    """Raise a `TableError` that names the first row with the same public labels as an earlier one.
+class Repeats:
+    """A search for rows with the same public labels, as the rows of a table come batch by batch.
 
-    In a table of more than `MOST_HELD` rows, and where very many rows repeat others, it may be
-    another of them.
+    Holds the hashes of at most `MOST_HELD` rows; `require_none` reads a longer table again.
     """
-    suspects = _find_suspects(table, names) if names else ()
-    if not len(suspects):
-        return
-    seen: set[tuple[str, ...]] = set()
-    start = 0
-    for batch in table.batches(names):
-        rows = np.flatnonzero(np.isin(_hash_rows(batch, names), suspects))
-        columns = [batch.codes(name) for name in names] if len(rows) else []
-        for row in rows.tolist():
-            labels = tuple(column.labels[column.codes[row]] for column in columns)
-            if labels in seen:
-                raise describe_repeat(start + row, names)
-            seen.add(labels)
-        start += batch.rows
+
+    def __init__(self, table: Table, names: Sequence[str]) -> None:
+        self.table, self.names = table, names
+        self.parts = max(1, -(-table.rows // MOST_HELD))
+        self._begin(0)
+
+    def _begin(self, part: int) -> None:
+        """Begin to collect the hashes of one part: an even share of all hashes there can be."""
+        self.part = part
+        self.size, self.rising = 0, dict.fromkeys(self.names, -math.inf)
+        self.hashes = np.empty(min(self.table.rows, MOST_HELD + MOST_HELD // 8), np.uint64)
+
+    def add(self, batch: Any) -> None:
+        """Hash the rows of an Arrow batch."""
+        _keep_rising(batch, self.rising)
+        piece = _hash_rows(batch, self.names)
+        if self.parts > 1:  # a hash below the part wraps around to a very large one
+            width = np.uint64(2**64 // self.parts + 1)
+            piece = piece[piece - np.uint64(self.part) * width < width]
+        piece = piece[: len(self.hashes) - self.size]  # a part this large repeats hashes
+        self.hashes[self.size : self.size + len(piece)] = piece
+        self.size += len(piece)
+
+    def require_none(self) -> None:
+        """Raise a `TableError` that names the first row with the labels of an earlier one.
+
+        In a table of more than `MOST_HELD` rows, and where very many rows repeat others, it may be
+        another of them.
+        """
+        suspects = self._find_suspects()
+        while self.part + 1 < self.parts and not len(suspects) and not self.rising:
+            self._begin(self.part + 1)
+            for batch in self.table.scan(self.names):
+                self.add(batch)
+            suspects = self._find_suspects()
+        if len(suspects):
+            self._compare(suspects)
+
+    def _find_suspects(self) -> Hashes:
+        """Find hashes that rows share; none where a column of whole numbers rises."""
+        hashes, self.hashes = self.hashes[: self.size], np.zeros(0, np.uint64)
+        shared = np.zeros(0, np.uint64)
+        if self.rising:
+            return shared
+        hashes.sort()
+        for start in range(0, len(hashes) - 1, STEP):
+            piece = hashes[start : start + STEP + 1]
+            shared = np.append(shared, piece[1:][piece[1:] == piece[:-1]])[:MOST_SUSPECTS]
+        return shared
+
+    def _compare(self, suspects: Hashes) -> None:
+        """Compare the rows with these hashes label by label."""
+        seen: set[tuple[str, ...]] = set()
+        start = 0
+        for batch in self.table.scan(self.names):
+            rows = np.flatnonzero(np.isin(_hash_rows(batch, self.names), suspects))
+            likely = batch.take(make_counts(rows))
+            columns = [fill_empty(write_texts(likely.column(name))) for name in self.names]
+            texts = zip(*(column.to_pylist() for column in columns), strict=True)
+            for row, labels in zip(rows.tolist(), texts, strict=True):
+                if labels in seen:
+                    raise describe_repeat(start + row, self.names)
+                seen.add(labels)
+            start += batch.num_rows
 
 
 def describe_repeat(row: int, names: Sequence[str]) -> TableError:
@@ -70,30 +123,7 @@ def describe_repeat(row: int, names: Sequence[str]) -> TableError:
     )
 
 
-def _find_suspects(table: Table, names: Sequence[str]) -> Hashes:
-    """Find hashes that rows share; none where a column of whole numbers rises from row to row."""
-    parts = -(-table.rows // MOST_HELD)
-    for part in range(parts):
-        hashes = np.empty(min(table.rows, MOST_HELD + MOST_HELD // 8), np.uint64)
-        size, rising = 0, dict.fromkeys(names, -np.inf)
-        for batch in table.batches(names):
-            _keep_rising(batch, rising)
-            piece = _hash_rows(batch, names)
-            piece = piece[piece % np.uint64(parts) == part] if parts > 1 else piece
-            piece = piece[: len(hashes) - size]  # a part this large repeats hashes
-            hashes[size : size + len(piece)] = piece
-            size += len(piece)
-        if rising:
-            break
-        hashes = hashes[:size]
-        hashes.sort()
-        repeated = np.flatnonzero(hashes[1:] == hashes[:-1])[:MOST_SUSPECTS]
-        if len(repeated):
-            return hashes[repeated]
-    return np.zeros(0, np.uint64)
-
-
-def _keep_rising(batch: Table, rising: dict[str, float]) -> None:
+def _keep_rising(batch: Any, rising: dict[str, float]) -> None:
     """Forget the columns whose whole numbers do not rise."""
     import pyarrow as pa
 
@@ -101,31 +131,29 @@ def _keep_rising(batch: Table, rising: dict[str, float]) -> None:
         last, column = rising.pop(name), batch.column(name)
         if not pa.types.is_integer(column.type) or column.null_count:
             continue
-        numbers = view_numbers(column.combine_chunks())
+        numbers = view_numbers(column)
         if not len(numbers):
             rising[name] = last
         elif numbers[0] > last and (numbers[1:] > numbers[:-1]).all():
             rising[name] = int(numbers[-1])
 
 
-def _hash_rows(batch: Table, names: Sequence[str]) -> Hashes:
+def _hash_rows(batch: Any, names: Sequence[str]) -> Hashes:
     """Hash the labels of every row; rows with the same labels have the same hash."""
-    hashes = np.zeros(batch.rows, np.uint64)
+    hashes = np.zeros(batch.num_rows, np.uint64)
     for name in names:
-        pieces = [_hash_column(chunk) for chunk in batch.column(name).chunks]
-        hashes = _mix(hashes * SECOND + np.concatenate([np.zeros(0, np.uint64), *pieces]))
+        hashes = _mix(hashes * SECOND + _hash_column(batch.column(name)))
     return hashes
 
 
 def _hash_column(column: Any) -> Hashes:
-    """Hash an Arrow array: whole numbers by their value, everything else by its text."""
+    """Hash an Arrow array: whole numbers to themselves, everything else by its text."""
     import pyarrow as pa
 
     if pa.types.is_integer(column.type) and not column.null_count:
         numbers = view_numbers(column)
-        return _mix(
-            numbers.astype(np.int64 if numbers.dtype.kind == "i" else np.uint64).view(np.uint64)
-        )
+        kind = np.int64 if numbers.dtype.kind == "i" else np.uint64
+        return numbers.astype(kind, copy=False).view(np.uint64)
     return _hash_text(fill_empty(write_texts(column)))
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from tallyveil.tables.labels import fill_empty
-from tallyveil.tables.table import Table
+import numpy as np
+
+from tallyveil.tables.labels import fill_empty, view_numbers
+from tallyveil.tables.table import Table, make_counts
 
 MOST_LABELS = 1 << 16
 """Most labels at the beginning and at the end of a table that are searched for nested ones."""
@@ -30,15 +32,17 @@ NUMBERED = re.compile(r"[A-Z]*(0|[1-9][0-9]*)")
 """Running numbers, such as 7 or W12: the first of them are no parents of later ones."""
 
 SEPARATORS = ("/", ">", "|", " - ", ": ")
-SHORT = "^(?s:.{0,60})$"
-"""No longer label is a total."""
+LONGEST_TOTAL = 60
+"""Characters of the longest label that may be a total."""
 
 
-def find_totals(table: Table, names: Sequence[str]) -> dict[str, tuple[str | None, int]]:
+def find_totals(
+    table: Table, names: Sequence[str], look: Callable[[Any], None] | None = None
+) -> dict[str, tuple[str | None, int]]:
     """Find a total among the labels of each public column, and count the levels of nested ones.
 
     Every label is looked at, in batches; levels are counted among the first and the last labels of
-    a long table.
+    a long table. `look` sees the same batches.
     """
     import pyarrow as pa
 
@@ -49,8 +53,10 @@ def find_totals(table: Table, names: Sequence[str]) -> dict[str, tuple[str | Non
     def visit(batch: Any) -> None:
         for name, search in searches.items():
             search.add(batch.column(name))
+        if look is not None:
+            look(batch)
 
-    if searches:
+    if searches or look is not None:
         table.measure(names, visit)
     return {name: searches[name].finish() if name in searches else (None, 1) for name in names}
 
@@ -68,9 +74,12 @@ class _Search:
         """Search the labels of a batch."""
         import pyarrow.compute as pc
 
-        labels = pc.unique(fill_empty(column))
+        labels = fill_empty(column)
+        if len(self.first) < MOST_LABELS or 2 * len(self.last) < len(labels):  # else few are equal
+            labels = pc.unique(labels)
         if self.total is None:
-            short = labels.filter(pc.match_substring_regex(labels, SHORT))
+            lengths = view_numbers(pc.utf8_length(labels))
+            short = labels.take(make_counts(np.flatnonzero(lengths <= LONGEST_TOTAL)))
             total = short.filter(pc.match_substring_regex(short, TOTAL)).slice(0, 1).to_pylist()
             self.total = total[0].strip() if total else None
         if self.labels < 2:
