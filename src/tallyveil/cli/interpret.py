@@ -52,7 +52,6 @@ Cells: TypeAlias = Callable[[slice], list[list[str]]]
 LONGEST_TEXT = 100 << 20
 """Characters that the labels of one batch may have."""
 
-TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 LARGE = 1000
 """Numbers from here on are shown as whole ones."""
 
@@ -551,6 +550,8 @@ def open_released(
 
 def _guess_delimiter(file: Path) -> str:
     """Return the most frequent mark of the header; safe to guess, because a release is public."""
+    from tallyveil.tables.read import TEXT_ENDINGS
+
     if file.suffix.lower() not in TEXT_ENDINGS or not file.is_file():
         return ","
     with file.open("rb") as text:

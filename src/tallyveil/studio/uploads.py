@@ -20,28 +20,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tallyveil.studio.wording import RefusedError
-from tallyveil.tables.read import (
-    ARROW_ENDINGS,
-    EXCEL_ENDINGS,
-    PARQUET_ENDINGS,
-    STATISTICS_ENDINGS,
-    TEXT_ENDINGS,
-)
-from tallyveil.tables.text import PACKINGS, split_packing
+from tallyveil.tables.read import ENDINGS, PACKED_ENDINGS
+from tallyveil.tables.text import split_packing
 
 try:
     import fcntl
 except ImportError:  # not on Windows: what a killed run left is then left for the user to delete
     fcntl = None  # type: ignore[assignment]
 
-TABLE_ENDINGS = (
-    *TEXT_ENDINGS,
-    *(f"{text}{packing}" for text in TEXT_ENDINGS for packing in PACKINGS),
-    *PARQUET_ENDINGS,
-    *ARROW_ENDINGS,
-    *EXCEL_ENDINGS,
-    *STATISTICS_ENDINGS,
-)
+TABLE_ENDINGS = ENDINGS + PACKED_ENDINGS
 """What a table's name may end in."""
 
 KNOWN_ENDINGS = (*TABLE_ENDINGS, ".json", ".zip", ".html", "")

@@ -27,6 +27,7 @@ ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
 EXCEL_ENDINGS = (".xlsx", ".xlsm")
 STATISTICS_ENDINGS = (".dta", ".sav", ".zsav", ".xpt", ".sas7bdat")
 ENDINGS = TEXT_ENDINGS + PARQUET_ENDINGS + ARROW_ENDINGS + EXCEL_ENDINGS + STATISTICS_ENDINGS
+PACKED_ENDINGS = tuple(text + packing for text in TEXT_ENDINGS for packing in PACKINGS)
 TAB_ENDINGS = (".tsv", ".tab")
 STANDARD_INPUT = "-"
 HINTS = {
