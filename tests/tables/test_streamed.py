@@ -212,9 +212,19 @@ def test_some_of_many_repeated_rows_is_named(monkeypatch, most_held, share):
     assert named == repeats[0] if share == 2 and most_held > ROWS else named in repeats
 
 
+@pytest.mark.parametrize("most_held", [1 << 24, 1000])
+@pytest.mark.parametrize("last", [7, None])
+def test_a_repeated_number_is_named_beside_missing_ones(monkeypatch, most_held, last):
+    """Batches with a missing number and batches without one hash numbers alike."""
+    monkeypatch.setattr(duplicates, "MOST_HELD", most_held)
+    codes = [7, *range(9, ROWS), None, last]
+    with pytest.raises(tv.TableError, match=f"Row {len(codes)} repeats"):
+        privatize(pa.table({"code": codes, "cases": [1] * len(codes)}), **OPTIONS)
+
+
 def test_equal_hashes_of_different_labels_are_no_repetition(monkeypatch):
-    zeros = lambda batch, _: np.zeros(batch.num_rows, np.uint64)  # noqa: E731
-    monkeypatch.setattr(duplicates, "_hash_rows", zeros)
+    zeros = lambda column: np.zeros(len(column), np.uint64)  # noqa: E731
+    monkeypatch.setattr(duplicates, "_hash_column", zeros)
     privatize(pa.table({"area": list("abc"), "cases": [1, 2, 3]}), **OPTIONS)
     with pytest.raises(tv.TableError, match="Row 3 repeats"):
         privatize(pa.table({"area": ["", "a", None], "cases": [1, 2, 3]}), **OPTIONS)

@@ -62,13 +62,23 @@ class Repeats:
     def add(self, batch: Any) -> None:
         """Hash the rows of an Arrow batch."""
         _keep_rising(batch, self.rising)
-        piece = _hash_rows(batch, self.names)
+        piece = self._hash(batch)
         if self.parts > 1:  # a hash below the part wraps around to a very large one
             width = np.uint64(2**64 // self.parts + 1)
             piece = piece[piece - np.uint64(self.part) * width < width]
         piece = piece[: len(self.hashes) - self.size]  # a part this large repeats hashes
         self.hashes[self.size : self.size + len(piece)] = piece
         self.size += len(piece)
+
+    def _hash(self, batch: Any) -> Hashes:
+        """Hash the labels of every row; rows with the same labels have the same hash."""
+        first, *others = (_hash_column(batch.column(name)) for name in self.names)
+        if self.parts == 1 and not others:  # nothing asks for evenly spread hashes
+            return first
+        hashes = _mix(first)
+        for more in others:
+            hashes = _mix(hashes * SECOND + more)
+        return hashes
 
     def require_none(self) -> None:
         """Raise a `TableError` that names the first row with the labels of an earlier one.
@@ -102,7 +112,7 @@ class Repeats:
         seen: set[tuple[str, ...]] = set()
         start = 0
         for batch in self.table.scan(self.names):
-            rows = np.flatnonzero(np.isin(_hash_rows(batch, self.names), suspects))
+            rows = np.flatnonzero(np.isin(self._hash(batch), suspects))
             likely = batch.take(make_counts(rows))
             columns = [fill_empty(write_texts(likely.column(name))) for name in self.names]
             texts = zip(*(column.to_pylist() for column in columns), strict=True)
@@ -138,22 +148,20 @@ def _keep_rising(batch: Any, rising: dict[str, float]) -> None:
             rising[name] = int(numbers[-1])
 
 
-def _hash_rows(batch: Any, names: Sequence[str]) -> Hashes:
-    """Hash the labels of every row; rows with the same labels have the same hash."""
-    hashes = np.zeros(batch.num_rows, np.uint64)
-    for name in names:
-        hashes = _mix(hashes * SECOND + _hash_column(batch.column(name)))
-    return hashes
-
-
 def _hash_column(column: Any) -> Hashes:
-    """Hash an Arrow array: whole numbers to themselves, everything else by its text."""
+    """Hash an Arrow array: whole numbers to themselves, everything else by its text.
+
+    A missing number has a hash of its own, so that every batch hashes a number alike.
+    """
     import pyarrow as pa
 
-    if pa.types.is_integer(column.type) and not column.null_count:
+    if pa.types.is_integer(column.type):
         numbers = view_numbers(column)
         kind = np.int64 if numbers.dtype.kind == "i" else np.uint64
-        return numbers.astype(kind, copy=False).view(np.uint64)
+        hashes: Hashes = numbers.astype(kind, copy=False).view(np.uint64)
+        if not column.null_count:
+            return hashes
+        return np.where(view_numbers(column.is_null().cast(pa.uint8())) > 0, KEY, hashes)
     return _hash_text(fill_empty(write_texts(column)))
 
 
