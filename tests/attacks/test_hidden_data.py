@@ -70,6 +70,13 @@ def name_the_writer(content):
     return content.replace(b"parquet-cpp-arrow version", TRUTH[:17].encode() + b" version")
 
 
+def sign_the_footer(content):
+    """Append field 9 of the footer, the metadata of a signing key, which readers pass over."""
+    size = int.from_bytes(content[-8:-4], "little")
+    footer = content[-8 - size : -9] + bytes([0x28, len(TRUTH)]) + TRUTH.encode() + b"\0"
+    return content[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
 def say_in_footer(path):
     table = pq.read_table(path)
     with pq.ParquetWriter(path, table.schema, **ONE_FORM) as writer:
@@ -125,6 +132,7 @@ HIDDEN = {
     "another compression": ("parquet", rewrite_parquet(compression="zstd")),
     "a hole": ("parquet", by_bytes(before_footer)),
     "another writer": ("parquet", by_bytes(name_the_writer)),
+    "a key in the footer": ("parquet", by_bytes(sign_the_footer)),
 }
 
 

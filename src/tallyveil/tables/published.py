@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tallyveil.errors import TableError
 from tallyveil.tables.columnar import ParquetRows
@@ -110,20 +109,22 @@ def _read_csv(path: Path, rows: int) -> TextRows:
 
 
 def _check_parquet(path: Path, rows: int, counts: Sequence[str]) -> None:
-    """Refuse a Parquet file that is not in its one form; first by what it unpacks to."""
+    """Refuse a Parquet file unless writing its rows again gives the same bytes.
+
+    Only the version of the writer, in the footer, may be another one.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     identity = FileIdentity.of(path)
     try:
         with (
-            path.open("rb") as opened,
-            mmap(opened.fileno(), 0, access=ACCESS_READ) as content,
+            path.open("rb") as content,
             pq.ParquetFile(path, thrift_container_size_limit=MOST_PARTS, pre_buffer=False) as file,
         ):
-            _check_footer(file, content)
             _check_schema(file, rows, counts)
-            _check_pages(file, content, counts)
+            footer = _write_again(file, content)
+            _require(content.read() == _name_writer(footer, file.metadata.created_by), MORE)
     except (pa.ArrowException, OSError, ValueError, KeyError) as problem:
         if isinstance(problem, TableError):
             raise
@@ -134,18 +135,6 @@ def _check_parquet(path: Path, rows: int, counts: Sequence[str]) -> None:
 def _require(holds: bool, problem: str = ONE_FORM) -> None:
     if not holds:
         raise TableError(problem)
-
-
-def _check_footer(file: Any, content: mmap) -> None:
-    """Refuse a footer with anything that pyarrow would not write again."""
-    meta = file.metadata
-    again = io.BytesIO()
-    meta.write_metadata_file(again)
-    written = again.getvalue()[len(MARK) :]
-    _require(content[-len(written) :] == written, MORE)
-    _require(content[: len(MARK)] == MARK)
-    _require(not meta.metadata, MORE)
-    _require(WRITER.fullmatch(meta.created_by or "") is not None, MORE)
 
 
 def _check_schema(file: Any, rows: int, counts: Sequence[str]) -> None:
@@ -168,80 +157,52 @@ def _check_schema(file: Any, rows: int, counts: Sequence[str]) -> None:
     _require(groups == full and meta.num_rows == rows, f"The table has other than {rows:,} rows.")
 
 
-def _check_pages(file: Any, content: mmap, counts: Sequence[str]) -> None:
-    """Refuse bytes between pages, and pages that unpack to other than their values take."""
-    meta, end = file.metadata, len(MARK)
-    for group in range(meta.num_row_groups):
-        part = meta.row_group(group)
-        _require(not part.sorting_columns, MORE)
-        sizes = []
-        for number in range(meta.num_columns):
-            chunk = part.column(number)
-            _require(chunk.compression == "SNAPPY" and {*chunk.encodings} <= {"PLAIN", "RLE"})
-            fits = not (chunk.has_dictionary_page or chunk.is_stats_set or chunk.file_path)
-            _require(fits and not (chunk.has_offset_index or chunk.has_column_index))
-            _require(chunk.data_page_offset == end, MORE)
-            sizes.append(list(_measure_pages(content, end, chunk.total_compressed_size)))
-            end += chunk.total_compressed_size
-            if chunk.path_in_schema in counts:
-                _require(sum(sizes[-1]) == 8 * part.num_rows)
-        _require(sizes == _write_again(file, group))
-    _require(end + meta.serialized_size + TAIL == len(content), MORE)
+class _SameBytes(io.RawIOBase):
+    """A file to write to that compares what is written with an open file.
 
-
-def _write_again(file: Any, group: int) -> list[list[int]]:
-    """Measure what the pages of a row group unpack to when they are written again."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = file.read_row_group(group, use_threads=False)
-    buffer = io.BytesIO()
-    with open_parquet(buffer, table.schema.remove_metadata()) as writer:
-        writer.write_table(table, max(table.num_rows, 1))
-    written = buffer.getvalue()
-    part = pq.ParquetFile(pa.BufferReader(written)).metadata.row_group(0)
-    chunks = map(part.column, range(part.num_columns))
-    return [
-        list(_measure_pages(written, c.data_page_offset, c.total_compressed_size)) for c in chunks
-    ]
-
-
-def _measure_pages(content: bytes | mmap, start: int, length: int) -> Iterator[int]:
-    """Yield what every page of a column unpacks to; its header has one form.
-
-    In Thrift's compact protocol: the type, two sizes, and of its values how many there are, how
-    they are encoded, and no statistics.
+    Once `footer` is set, it collects bytes instead.
     """
-    place, end = start, start + length
-    while place < end:
-        numbers = []
-        for mark in (b"\x15\x00\x15", b"\x15", b"\x2c\x15"):
-            place = _skip(content, place, mark)
-            place, number = _read_number(content, place)
-            numbers.append(number)
-        place = _skip(content, place, b"\x15\x00\x15\x06\x15\x06")
-        place = _skip(content, place, b"\x1c\x00") if content[place] else place
-        place = _skip(content, place, b"\x00\x00")
-        unpacked, packed, _ = numbers
-        _require(min(unpacked, packed) >= 0 and place + packed <= end)
-        yield unpacked
-        place += packed
+
+    def __init__(self, expected: IO[bytes]) -> None:
+        self.expected = expected
+        self.differs = False
+        self.footer: bytearray | None = None
+
+    def writable(self) -> bool:
+        """Return True, as for every file to write to."""
+        return True
+
+    def write(self, content: Any) -> int:
+        """Compare bytes, or collect them."""
+        if self.footer is not None:
+            self.footer += content
+        elif not self.differs:
+            self.differs = self.expected.read(len(content)) != content
+        return len(content)
 
 
-def _skip(content: bytes | mmap, start: int, expected: bytes) -> int:
-    """Refuse other bytes than the expected ones; return where they end."""
-    end = start + len(expected)
-    _require(content[start:end] == expected, MORE)
-    return end
+def _write_again(file: Any, content: IO[bytes]) -> bytes:
+    """Write the row groups of a file again and compare them with its bytes; return the footer."""
+    import pyarrow as pa
+
+    schema = pa.schema([field.remove_metadata() for field in file.schema_arrow])
+    sink = _SameBytes(content)
+    with open_parquet(sink, schema) as writer:
+        for group in range(file.num_row_groups):
+            if not sink.differs:
+                table = file.read_row_group(group, use_threads=False).combine_chunks()
+                writer.write_table(table.cast(schema), choose_group_rows(len(schema)))
+        sink.footer = bytearray()
+    footer, name = bytes(sink.footer), str(file.metadata.created_by)
+    is_own = name.encode() in footer or not WRITER.fullmatch(name)
+    _require(not sink.differs, ONE_FORM if is_own else f"{ONE_FORM} Check it with {name}.")
+    return footer
 
 
-def _read_number(content: bytes | mmap, place: int) -> tuple[int, int]:
-    """Read a number in pieces of seven bits, the lowest of all its sign."""
-    value = shift = 0
-    while shift < 64:
-        _require(place < len(content))
-        value |= (content[place] & 127) << shift
-        place, shift = place + 1, shift + 7
-        if content[place - 1] < 128:
-            break
-    return place, (value >> 1) ^ -(value & 1)
+def _name_writer(footer: bytes, writer: str | None) -> bytes:
+    """Put the version of another writer into a footer."""
+    _require(WRITER.fullmatch(writer or "") is not None, MORE)
+    *_, own = re.finditer(WRITER.pattern.encode(), footer)
+    name = str(writer).encode()
+    body = footer[: own.start() - 1] + bytes([len(name)]) + name + footer[own.end() : -TAIL]
+    return body + len(body).to_bytes(4, "little") + MARK
