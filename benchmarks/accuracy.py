@@ -78,7 +78,7 @@ def measure_cell(
 
 
 def measure_coverage(counts: np.ndarray, upper: int, epsilon: str, repetitions: int) -> int:
-    """Count the releases whose 95 % interval of the total holds the true total."""
+    """Count the releases whose 95% interval of the total holds the true total."""
     totals = (
         tv.estimate_total(tv.privatize(counts, upper=upper, epsilon=epsilon))
         for _ in range(repetitions)
@@ -132,7 +132,7 @@ def run(settings: Settings) -> Result:
                 not worse,
             ),
             Target(
-                "95 % intervals of totals hold, to two standard errors",
+                "95% intervals of totals hold, to two standard errors",
                 f"{covered / releases:.1%} of {releases}",
                 bool(covered / releases >= allowed),
             ),

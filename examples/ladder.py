@@ -16,7 +16,7 @@ def main(path: str | None = None) -> list[list[int]]:
     released = ladder.release([17, 0, 3, 40])
     for rung, values in zip(ladder.rungs, released, strict=True):
         within = tv.accuracy(ladder.query, rung.epsilon)
-        print(f"epsilon {float(rung.epsilon):g}: {values.tolist()}, within {within:g} in 95 %")
+        print(f"epsilon {float(rung.epsilon):g}: {values.tolist()}, within {within:g} in 95%")
     print("every level verified in exact integers:", ladder.verify().ok)
     print("together they cost epsilon", float(ladder.epsilons[0]))
 

@@ -226,7 +226,7 @@ def _check_table_3(
         check.skip(
             "our best share within one step of the printed one",
             "",
-            f"in {100 * step:.0f} % of {len(best)} cells, with {times} simulations for the "
+            f"in {100 * step:.0f}% of {len(best)} cells, with {times} simulations for the "
             "paper's 100",
             "Near its minimum the objective is flat, and where a simulated one is least is chance.",
         ),

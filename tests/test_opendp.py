@@ -153,5 +153,5 @@ def test_only_measurements_have_maps(wrong):
 
 def test_the_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(tv.MissingExtraError, match=r"opendp.*'opendp'"):
+    with pytest.raises(tv.MissingExtraError, match=r"opendp.*\[opendp\]"):
         as_measurement(NOISE)

@@ -142,10 +142,18 @@ class MissingExtraError(TallyveilError, ImportError):
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(
-            f"This needs {library}, which is not installed. "
-            f"It belongs to the extra '{extra}' of Tallyveil: install that where you installed "
-            f"Tallyveil from, or {library} itself."
+            f"This needs {library}, which is not installed. In Tallyveil's repository, run: python "
+            f'-m pip install -e ".[{extra}]". Elsewhere, put its wheel before [{extra}].'
         )
+
+
+def numbered(number: int, noun: str) -> str:
+    """Write a number and its noun, which is in the plural unless the number is 1.
+
+    >>> numbered(1, "row"), numbered(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def describe_kind(value: object) -> str:

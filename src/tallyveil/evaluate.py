@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats
-from tallyveil.errors import ArgumentError, describe_kind
+from tallyveil.errors import ArgumentError, describe_kind, numbered
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, loss_name
 from tallyveil.matrix import check_confidence
@@ -214,8 +214,8 @@ class Comparison:
         losses = ", ".join(name for name, _ in self.losses)
         priors = len({row.prior for row in self.rows})
         return (
-            f"<Comparison: {len(self.names)} mechanisms, {losses} loss, "
-            f"{priors} prior{'s' if priors > 1 else ''}>"
+            f"<Comparison: {numbered(len(self.names), 'mechanism')}, {losses} loss, "
+            f"{numbered(priors, 'prior')}>"
         )
 
     def plot(self, path: str | Path | None = None) -> Figure:

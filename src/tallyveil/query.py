@@ -103,7 +103,7 @@ class Query:
         categories : float
             Width of a response category, in steps between true answers.
         extend : float
-            Width of the released range over the valid range, at least 1; 3 releases over 300 %.
+            Width of the released range over the valid range, at least 1; 3 releases over 300%.
         """
         top = read_whole(upper, "upper", least=1)
         inputs = np.arange(require_few(top + 1, "upper"))

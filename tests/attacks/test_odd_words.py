@@ -1,5 +1,6 @@
 """Names, labels, lists and amounts that are not what they seem: refused in words, unpaid."""
 
+import re
 import time
 
 import numpy as np
@@ -152,8 +153,8 @@ def test_a_tiny_epsilon_takes_seconds(options, tmp_path):
 def test_a_missing_library_sends_nobody_to_a_name_that_anybody_may_register():
     message = str(MissingExtraError("psycopg", "postgresql"))
     assert "psycopg" in message
-    assert "'postgresql'" in message
-    assert "pip install" not in message
+    assert 'pip install -e ".[postgresql]"' in message
+    assert not re.search(r"install '?(tallyveil|psycopg)", message)
 
 
 def test_the_recipient_is_told_of_formulas(tmp_path):

@@ -27,7 +27,7 @@ def tour(page, served, walk, release_folder):
     yield "a verdict"
     page.goto(f"{served.origin}/read")
     page.set_input_files("#folder-pick", release_folder)
-    page.get_by_text("The released answer 7 fits true answers from").wait_for()
+    page.get_by_text("The released count 7 fits true counts from").wait_for()
     page.locator("#posterior svg").wait_for()
     page.get_by_label("by region").check()
     page.get_by_role("button", name="Add up").click()

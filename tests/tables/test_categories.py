@@ -115,7 +115,7 @@ def test_microdata_end_to_end():
     rel = privatize(PEOPLE, by="region", categories=["s", "n", "w"], **options)
     assert rel.table.to_dict("list") == {"region": ["s", "n", "w"], "count": [1, 3, 0]}
     assert rel.receipt.table.counted_by == ("region",)
-    assert rel.receipt.unit.name == "one person, with at most one row in the confidential table"
+    assert rel.receipt.unit.name == "one person, with at most one record in the confidential table"
     listed = [("f", "n"), ("m", "n"), ("m", "s")]
     rel = privatize(PEOPLE, by=["sex", "region"], categories=listed, **options)
     assert rel.table["count"].tolist() == [2, 1, 1]

@@ -244,7 +244,7 @@ def test_a_password_may_come_from_the_environment(server, tmp_path):
 )
 def test_the_missing_library_is_named(source, module, library, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(tv.MissingExtraError, match=rf"{library}.*'databases'"):
+    with pytest.raises(tv.MissingExtraError, match=rf"{library}.*\[databases\]"):
         read_table(source, Source(sql=QUERY))
 
 

@@ -308,8 +308,8 @@ def test_files_of_statistics_programs_leave_without_their_labels(tmp_path, endin
 @pytest.mark.parametrize(
     ("module", "ending", "words"),
     [
-        ("python_calamine", "xlsx", "python-calamine.*extra 'excel'"),
-        ("pyreadstat", "dta", "pyreadstat.*extra 'statistics'"),
+        ("python_calamine", "xlsx", r"python-calamine.*pip install .*\[excel\]"),
+        ("pyreadstat", "dta", r"pyreadstat.*pip install .*\[statistics\]"),
     ],
 )
 def test_missing_libraries_are_named(tmp_path, monkeypatch, module, ending, words):

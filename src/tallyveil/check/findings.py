@@ -80,7 +80,7 @@ class Verdict(NamedTuple):
 
 
 def judge(findings: Iterable[Finding]) -> Verdict:
-    """Sum up a check: all holds, something does not, or only pages were not compared.
+    """Return the verdict: all holds, something does not, or only pages were not compared.
 
     >>> judge([Finding("page", False, "", compared=False)]).code
     3
@@ -94,7 +94,7 @@ def judge(findings: Iterable[Finding]) -> Verdict:
 
 
 def remember(read: Callable[[], Table]) -> Callable[[], Table]:
-    """Read the data once, also where they cannot be read."""
+    """Read the data once; an error is remembered and raised again."""
     results: list[Table | Exception] = []
 
     def give() -> Table:
@@ -112,7 +112,7 @@ def remember(read: Callable[[], Table]) -> Callable[[], Table]:
 
 
 def try_check(name: str, check: Callable[[], str]) -> Finding:
-    """Run one check; what goes wrong in it is its finding."""
+    """Run one check; a failure becomes its finding."""
     try:
         return Finding(name, True, escape_controls(check()))
     except NotComparedError as problem:

@@ -27,7 +27,7 @@ from tallyveil.check.findings import (
     remember,
     try_check,
 )
-from tallyveil.errors import PackageError
+from tallyveil.errors import PackageError, numbered
 from tallyveil.fingerprint import fingerprint, fingerprint_page
 from tallyveil.release.column import Histogram
 from tallyveil.release.folder import (
@@ -279,7 +279,7 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
     runs = "; a spreadsheet would run cells of this file as formulas"
     warning = runs if find_formulas(table, rest) else ""
     held = f"every count inside its range, distributions as stated{zeros}{order}"
-    return f"{table.rows:,} rows, {held}{warning}"
+    return f"{numbered(table.rows, 'row')}, {held}{warning}"
 
 
 def _read_column(table: Table, column: ColumnRecord) -> NDArray[Any]:
@@ -367,7 +367,7 @@ def _check_groups(
         same = len(stated) == len(expected) and all(map(_same_groups, stated, expected))
         require(same, f"the totals of groups of {column.name} are not those of the data")
     kinds = sum(len(column.groups) for column in receipt.columns)
-    return f"totals of {kinds} {'kind' if kinds == 1 else 'kinds'} of groups as worked out again"
+    return f"{numbered(kinds, 'table')} of totals as worked out again" if kinds else "none stated"
 
 
 def _same_groups(stated: GroupRecord, expected: GroupRecord) -> bool:
@@ -386,7 +386,7 @@ def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashe
     expected = describe_data(table, written, receipt, types, sums)
     same = read_file(root / DATAPACKAGE) == expected
     require(same, f"{DATAPACKAGE} does not describe the data that is here")
-    return f"{len(receipt.table.columns)} columns as described"
+    return f"{numbered(len(receipt.table.columns), 'column')} as described"
 
 
 def _check_levels(root: Path, levels: list[Path], large: bool) -> list[Finding]:
@@ -432,7 +432,7 @@ def describe_checked(folder: Path) -> dict[str, str]:
     program = receipt.program
     same = "this very program" if program.fingerprint == fingerprint() else "not this program"
     return {
-        "query": f"counts in {receipt.table.rows:,} rows: {', '.join(ranges)}",
+        "query": f"counts in {numbered(receipt.table.rows, 'row')}: {', '.join(ranges)}",
         "neighbours": receipt.unit_moves,
         "unit": receipt.unit_name,
         "promise": receipt.promise,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Mask
-from tallyveil.errors import ArgumentError, InfeasibleError
+from tallyveil.errors import ArgumentError, InfeasibleError, numbered
 from tallyveil.matrix import FrozenArrays
 from tallyveil.mechanism import MechanismLike, as_mechanism
 from tallyveil.prior import Prior
@@ -55,8 +55,8 @@ class Interpretation(FrozenArrays):
 
     def __repr__(self) -> str:
         return (
-            f"<Interpretation: {len(self.released)} released answers, "
-            f"{100 * self.confidence:g} % {self.kind} intervals>"
+            f"<Interpretation: {numbered(len(self.released), 'released count')}, "
+            f"{100 * self.confidence:g}% {self.kind} intervals>"
         )
 
 
@@ -142,7 +142,7 @@ def describe_release(
     >>> from tallyveil import Query, geometric
     >>> text = describe_release(geometric(Query.count(20), epsilon=1.0), 7)["words"]
     >>> text.split(". ")[0]
-    'The released answer 7 fits true answers from 4 to 10'
+    'The released count 7 fits true counts from 4 to 10'
     """
     mechanism = as_mechanism(mechanism)
     belief = posterior(mechanism, released, prior)
@@ -178,16 +178,16 @@ def _describe_in_words(facts: dict[str, Any]) -> str:
     """Write the figures of `describe_release` as a paragraph."""
     (low, high), level = facts["confidence_set"], 100 * facts["confidence"]
     inner = facts["credible_interval"]
-    prior = "all answers equally likely beforehand" if facts["prior"] == "uniform" else "the prior"
+    prior = "all counts equally likely beforehand" if facts["prior"] == "uniform" else "the prior"
 
     def name(answer: float) -> str:
         return f"{answer:g} or more" if answer == facts["or_more"] else f"{answer:g}"
 
     parts = [
-        f"The released answer {facts['released']:g} fits true answers from {low:g} to {name(high)}",
-        f"A range made in this way contains the true answer in at least {level:g} % of all "
-        f"releases, for every truth (here {100 * facts['least_coverage']:.2f} % or more)",
-        f"With {prior}, the true answer lies between {inner[0]:g} and {name(inner[1])} with "
+        f"The released count {facts['released']:g} fits true counts from {low:g} to {name(high)}",
+        f"Such a range contains the true count in at least {level:g}% of all releases, for every "
+        f"true count (here {100 * facts['least_coverage']:.2f}% or more)",
+        f"With {prior}, the true count lies between {inner[0]:g} and {name(inner[1])} with "
         f"probability {facts['credible_probability']:.4f}; the most probable is "
         f"{name(facts['most_probable'])}, with probability "
         f"{facts['most_probable_probability']:.3f}",
@@ -195,14 +195,14 @@ def _describe_in_words(facts: dict[str, Any]) -> str:
     ]
     if facts["or_more"] is not None and facts["or_more"] in (high, inner[1]):
         parts.append(
-            f"Counts above {facts['or_more']:g} were cut off before the draw: {facts['or_more']:g} "
-            "means all of them, and how far above the true answer may lie is not known"
+            f"Counts above {facts['or_more']:g} were top-coded: {facts['or_more']:g} means that or "
+            "more, and how much more is not known"
         )
     if facts["unbiased_estimate"] is None:
         parts.append("This mechanism has no unbiased estimate")
     else:
         parts.append(
-            f"For sums and means over many groups count it as {facts['unbiased_estimate']:.4g}: "
-            "that is right on average, and may be negative or fractional"
+            f"For sums and means over many groups use {facts['unbiased_estimate']:.4g}: it is "
+            "right on average, and may be negative or fractional"
         )
     return ". ".join(parts) + "."

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats, Integers, Mask
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, numbered
 from tallyveil.matrix import (
     FrozenArrays,
     central_interval,
@@ -97,18 +97,18 @@ class Posterior(FrozenArrays):
         from tallyveil.notebook import distribution_bars
 
         low, high = self.interval(confidence)
-        title = f"released {self.released:g}: the true answer is probably {low:g} to {high:g}"
+        title = f"released {self.released:g}: the true count is probably {low:g} to {high:g}"
         return distribution_bars(
             self.answers, self.distribution, (low, high), self.released, title=title, path=path
         )
 
     def _repr_html_(self) -> str:
-        """Return bars with the 95 % credible interval marked, for notebooks."""
+        """Return bars with the 95% credible interval marked, for notebooks."""
         from tallyveil.notebook import show_distribution
 
         interval = self.interval()
         about = (
-            f"95 % credible interval {interval[0]:g} to {interval[1]:g} · most probable "
+            f"95% credible interval {interval[0]:g} to {interval[1]:g} · most probable "
             f"{self.mode:g} · standard error {self.standard_deviation:.3g}"
         )
         return show_distribution(
@@ -124,7 +124,7 @@ class Posterior(FrozenArrays):
         low, high = self.interval()
         return (
             f"<Posterior: released {self.released:g}, most probable {self.mode:g}, "
-            f"95 % between {low:g} and {high:g}>"
+            f"95% between {low:g} and {high:g}>"
         )
 
 
@@ -254,8 +254,9 @@ class ConfidenceSets(FrozenArrays):
 
     def __repr__(self) -> str:
         return (
-            f"<ConfidenceSets: {100 * self.confidence:g} % for {len(self.released)} released "
-            f"answers, right at least {100 * self.coverage.min():.4g} % of the time>"
+            f"<ConfidenceSets: {100 * self.confidence:g}% for "
+            f"{numbered(len(self.released), 'released count')}, right at least "
+            f"{100 * self.coverage.min():.4g}% of the time>"
         )
 
 

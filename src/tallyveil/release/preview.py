@@ -504,7 +504,7 @@ def _require_narrow(name: str, request: Request) -> None:
     """Refuse to try a method that would take long."""
     widest = WIDEST.get(name)
     if widest and any(c.upper > widest for c in request.columns):
-        raise TableError(f"Not tried: beyond an upper bound of {widest:,} it takes long.")
+        raise TableError(f"Skipped: slow for an upper bound above {widest:,}.")
 
 
 def _list_alternatives(

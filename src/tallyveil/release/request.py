@@ -365,7 +365,9 @@ def _read_per_column(
     if len(values) == 1:
         return (check(values[0], argument),) * len(names)
     if len(values) != len(names):
-        rule = f"be one value, or one for each of the {len(names)} count columns"
+        rule = "be one value"
+        if len(names) > 1:
+            rule += f", or one for each of the {len(names)} count columns"
         raise ArgumentError(argument, rule, got=f"{len(values)} values")
     return tuple(check(value, argument) for value in values)
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tallyveil.errors import TableError
+from tallyveil.errors import TableError, numbered
 from tallyveil.release.column import NO_UPPER
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.sums import describe_alone
@@ -72,19 +72,19 @@ def warn_of_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
 
 
 def _note_on_cut(plan: ReleasePlan) -> str:
-    """Note counts above the upper bound, without saying how many."""
+    """Note that counts exceed the upper bound, without their number."""
     bounds = " or 'upper_column'" if plan.method.upper_column else ""
     cut: dict[str, list[str]] = {}
     for column in plan.request.columns:
         if plan.counts[column.name].above:
             none = column.upper == NO_UPPER
-            bound = f"{NO_UPPER:,}, the largest that is published," if none else f"'upper'{bounds}"
+            bound = f"{NO_UPPER:,}, the largest released count," if none else f"'upper'{bounds}"
             cut.setdefault(bound, []).append(column.name)
     notes = (
-        f"Some counts of {', '.join(names)} lie above {bound} and are cut to it: that part is lost."
+        f"Some values of {', '.join(names)} exceed {bound} and are top-coded."
         for bound, names in cut.items()
     )
-    return " ".join([*notes, "How much it is, 'confidential_report' says."]) if cut else ""
+    return " ".join([*notes, "Use 'confidential_report' to see how much."]) if cut else ""
 
 
 def _note_on_delta(plan: ReleasePlan) -> str:
@@ -102,7 +102,7 @@ def _warn_of_missing(plan: ReleasePlan) -> str:
     """Warn of rows that are left out because one of their counts is missing."""
     if not plan.missing:
         return ""
-    rows = "1 row has" if plan.missing == 1 else f"{plan.missing:,} rows have"
+    rows = f"{numbered(plan.missing, 'row')} {'has' if plan.missing == 1 else 'have'}"
     others = ""
     if len(plan.counts) > 1:
         others = (

@@ -24,7 +24,7 @@ JOINED = re.compile(r"""\s+and\s+(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")
 """The word and outside quotes."""
 
 ODD = re.compile(r"""[<>=!'"]|\b(?:and|or|not)\b""")
-HINT = "Known signs: == != < <= > >=. Put a value with odd words in quotes, or repeat the option."
+HINT = "Operators: = == != < <= > >=. Quote a value that contains one, or the word and, or, not."
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,

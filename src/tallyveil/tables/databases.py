@@ -74,7 +74,7 @@ def require_file(source: str | Path) -> None:
 
 
 def read_database(address: str, query: str) -> Table:
-    """Read what `query` gives, once and batch by batch."""
+    """Read the answer of `query`, once and batch by batch."""
     if address.startswith(DUCKDB):
         return _read_duckdb(Path(address.removeprefix(DUCKDB)), query)
     return _read_postgresql(address, query)
@@ -154,11 +154,11 @@ def _read_postgresql(address: str, query: str) -> Table:
 
 
 class _Keeper:
-    """What a private file goes with: all tables that read from it hold it."""
+    """An owner of a private file, held by all tables that read from it."""
 
 
 def read_answer(reader: Any) -> Table:
-    """Store a stream of record batches in a private file, which goes with the table that reads it.
+    """Store a stream of record batches in a private file, removed with the table that reads it.
 
     Types of the database are stored as plain ones: PostgreSQL's numeric is text.
     """

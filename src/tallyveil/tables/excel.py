@@ -147,13 +147,13 @@ def _ask_about_titles(rows: Sequence[Sequence[str]], first: int) -> None:
         header = next(row for row, width in enumerate(widths) if width > 1)
         raise TableError(
             f"The sheet seems to begin with a title: row {first + header + 1} is the first with "
-            f"more than one cell. If that is the header, set source.skiprows={first + header}."
+            f"more than one cell. If that is the header, use source.skiprows={first + header}."
         )
     notes = next(row for row, width in enumerate(reversed(widths)) if width > 1)
     if notes:
         raise TableError(
-            f"The sheet seems to end with footnotes: the last {notes} rows have one cell or none. "
-            f"Leave them out with source.skipfooter={notes}."
+            "The sheet seems to end with footnotes: rows with one cell or none. Leave them out "
+            f"with source.skipfooter={notes}."
         )
 
 

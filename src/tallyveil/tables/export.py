@@ -51,7 +51,7 @@ def write_copy(table: Table, target: Path, about: About, delimiter: str = ",") -
 def _write_new(target: Path, fill: Callable[[Path], None]) -> None:
     """Fill a hidden file and give it its name, unless there is a file of that name."""
     if os.path.lexists(target):
-        raise FileExistsError(17, "There is such a file already", str(target))
+        raise FileExistsError(17, "The file already exists", str(target))
     with tempfile.TemporaryDirectory(prefix=".tallyveil-copy-", dir=target.parent) as folder:
         hidden = Path(folder, f"copy{target.suffix.lower()}")
         fill(hidden)
@@ -112,7 +112,7 @@ def _write_excel(table: Table, path: Path, about: About) -> None:
 
 
 def _write_cell(sheet: Any, row: int, column: int, cell: Any) -> None:
-    """Write a cell; text that begins with = remains text."""
+    """Write a cell; text that begins with = stays text."""
     if cell is None:
         return
     is_number = isinstance(cell, (int, float)) and not isinstance(cell, bool)

@@ -51,7 +51,7 @@ def _wrap_arrow(table: Any) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class PandasNative(Native):
-    """How columns of text, numbers and codes become a data frame.
+    """The form of a pandas data frame.
 
     `labels` are the columns as the frame names them; `index` are the names of its levels.
     """
@@ -145,7 +145,7 @@ def _convert_levels(levels: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class PolarsNative(Native):
-    """How columns become a Polars frame."""
+    """The form of a Polars frame."""
 
     def build(self, table: Table) -> Any:
         """Build the frame."""

@@ -411,7 +411,7 @@ def keep_apart(persons: Integers, cells: Integers, counted: Mask, order: Integer
 
 @dataclass(frozen=True)
 class PersonBound:
-    """At most `most` rows of each person stay, with `apart` no two of them in one category.
+    """A bound of `most` rows for each person; with `apart`, no two of them in one category.
 
     `column` identifies persons; `shuffle` draws a uniformly random permutation of a length.
     """

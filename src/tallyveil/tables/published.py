@@ -1,4 +1,4 @@
-"""Data files that somebody else released: read in bounds, and only in their one form.
+"""Data files released by others: read within bounds, and only in canonical form.
 
 What a file can hide (metadata, statistics, dictionaries, bytes between pages or beyond values, line
 ends at the end) is published too, and no receipt mentions it. So a CSV file must hold the bytes
@@ -52,7 +52,7 @@ def read_published(path: Path, delimiter: str | None = None, encoding: str = "ut
 
 
 def require_likely_rows(path: Path) -> None:
-    """Refuse somebody else's table that has far more rows than a file of its size should.
+    """Refuse a table with far more rows than its size makes likely.
 
     Rows of text take a few bytes each; this is for what can hold very many in hardly any.
     """

@@ -1,4 +1,4 @@
-"""Where tables come in: a path, standard input, a database, or a table of some library."""
+"""Tables from a path, standard input, a database, or another library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table's file is written, as its owner declares it: public facts."""
+"""Declarations of how a table's file is written: public facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_SKIPPED = 10_000
 
 
 class Source(Struct, frozen=True):
-    """How the table's file is read. Keys have the names they have in pandas.
+    """Options of reading the table's file. Keys have the names they have in pandas.
 
     Attributes
     ----------
@@ -24,8 +24,10 @@ class Source(Struct, frozen=True):
         Character between cells of a text file, or "tab".
     encoding : str
         Encoding of a text file; a byte-order mark takes precedence.
-    skiprows, skipfooter : int
-        Title lines before the header, or footnote lines at the end, that are not read.
+    skiprows : int
+        Title lines before the header that are not read.
+    skipfooter : int
+        Footnote lines at the end that are not read.
     comment : str
         Lines that begin with this are not read, such as "#".
     thousands, decimal : str

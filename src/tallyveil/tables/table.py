@@ -222,7 +222,7 @@ class Typed(_Derived):
 
 @dataclass(frozen=True, eq=False)
 class Native:
-    """How a published table becomes what came in again; holds no row.
+    """The form that a published table takes again; holds no row.
 
     These are the types of columns, and the values of ordered categories in their order.
     """

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
-from tallyveil.errors import TableError
+from tallyveil.errors import TableError, numbered
 from tallyveil.tables.labels import require_own_names
 from tallyveil.tables.source import Source
 from tallyveil.tables.table import FileIdentity
@@ -76,7 +76,7 @@ DAMAGE = (OSError, EOFError, zlib.error)
 
 
 class Room(NamedTuple):
-    """How much a file may unpack to: bytes and lines."""
+    """Limits of what a file may unpack to: bytes and lines."""
 
     size: int = 2**62
     lines: int = 2**62
@@ -114,7 +114,7 @@ def split_packing(path: Path) -> tuple[str, str]:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a packed file unpacks to, piece by piece and up to a bound."""
+    """Content of a packed file, piece by piece and up to a bound."""
 
     def __init__(self, raw: IO[bytes], packing: str, room: Room) -> None:
         self.raw, self.packing, self.room = raw, packing, room
@@ -320,7 +320,7 @@ class TextRows:
         return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
     def _refuse_ragged(self, block: bytes, rows: int) -> None:
-        """Refuse the first row that has not as many cells as the header.
+        """Refuse the first row with more or fewer cells than the header.
 
         Arrow's own handler of such rows decodes them, and Python prints what cannot be decoded.
         """
@@ -329,9 +329,9 @@ class TextRows:
         with suppress(csv.Error):  # a cell of more characters than that module reads
             for number, cells in enumerate(reader, start=rows + 1):
                 if len(cells) != width:
+                    held, hint = numbered(len(cells), "cell"), delimiter_hint(self.names)
                     raise TableError(
-                        f"Row {number} has {len(cells)} cells where the header has {width}."
-                        f"{delimiter_hint(self.names)}"
+                        f"Row {number} has {held} where the header has {width}.{hint}"
                     ) from None
 
     def _read_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
@@ -371,7 +371,7 @@ def _convert_mac(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _recode(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Decode text; what is not of its encoding is a `TableError`."""
+    """Decode text; bytes of another encoding are a `TableError`."""
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
         for piece in pieces:
@@ -673,7 +673,7 @@ def _find_titles(lines: Sequence[str], options: Source, delimiter: str) -> str:
     number = options.skiprows + header
     return (
         f" The file seems to begin with a title: line {number + 1} looks like the header. If it "
-        f"is, set source.skiprows={number}."
+        f"is, use source.skiprows={number}."
     )
 
 
@@ -686,10 +686,7 @@ def _find_footnotes(lines: Sequence[str], delimiter: str) -> str:
     notes = next((row for row, width in enumerate(reversed(widths)) if width > 1), 0)
     if not notes:
         return ""
-    return (
-        f" The file seems to end with footnotes: leave the last {notes} "
-        f"line{'s' if notes > 1 else ''} out with source.skipfooter={notes}."
-    )
+    return f" The file seems to end with footnotes: leave them out with source.skipfooter={notes}."
 
 
 def _fill(line: str, delimiter: str) -> list[str]:

@@ -14,7 +14,7 @@ async function send(given) {
   const tell = (share) => {
     if (share < 1) progress.value = share;
     else progress.removeAttribute("value"); // sent; how long reading takes is not known
-    stage.textContent = share < 1 ? `sending the file, ${Math.floor(100 * share)} %` : "reading the table …";
+    stage.textContent = share < 1 ? `sending the file, ${Math.floor(100 * share)}%` : "reading the table …";
   };
   progress.hidden = false;
   file.disabled = true;
