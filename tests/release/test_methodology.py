@@ -34,7 +34,7 @@ def require_pictures(text):
 @pytest.mark.parametrize("method", ["preserve", "geometric", "fair"])
 def test_it_says_what_a_reader_needs(method):
     _, text = page(method=method)
-    titles = "The guarantee|What was done|Totals|Accuracy of count|Limitations|Cost"
+    titles = "The guarantee|What was done|Totals|Accuracy of counts of count|Limitations|Cost"
     titles += "|Note to print under the table|Check this release|Technical record"
     for title in titles.split("|"):
         assert f"<h2>{title}</h2>" in text
@@ -42,6 +42,15 @@ def test_it_says_what_a_reader_needs(method):
     assert "tallyveil check" in text
     assert "factor of at most 2.72 (epsilon 1)" in text
     assert "at most 73.2% sure" in text
+
+
+def test_the_page_of_microdata_speaks_of_records_and_cells():
+    persons = pd.DataFrame({"sex": ["f", "m"] * 50})
+    _, text = page(persons, count=None, upper=90, by="sex", categories=["f", "m"])
+    shown = re.sub(r"<svg.*?</svg>|<[^>]*>", " ", text, flags=re.DOTALL)
+    assert "Counts of records are protected" in shown
+    assert "number of cells" in shown
+    assert not re.search(r"of count\b|\brows\b", shown.partition("Technical record")[0])
 
 
 def test_true_counts_above_every_released_one_are_marked_and_explained():

@@ -120,7 +120,7 @@ def test_the_confidential_report_does_not_ask_for_a_larger_ceiling(tmp_path):
     report = tmp_path / "report.html"
     privatize([10**10, 1, 2, 5], epsilon=1, out=tmp_path / "r", confidential_report=report)
     text = report.read_text(encoding="utf-8")
-    assert "1 rows have more than 1,000,000,000, the largest published. Top-coding took" in text
+    assert "1 row has more than 1,000,000,000, the largest released count. Top-coding took" in text
     assert "A larger bound" not in text
 
 

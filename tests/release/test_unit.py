@@ -35,10 +35,13 @@ OPTIONS["epsilon"] = [1, "1/2", "1/4"]
     [
         (PrivacyUnit(), "one person, counted at most once in each count column"),
         (PrivacyUnit(contributions=3), "one person, counted at most 3 times in each count column"),
-        (PrivacyUnit(of_rows=True), "one person, with at most one row in the confidential table"),
+        (
+            PrivacyUnit(of_rows=True),
+            "one person, with at most one record in the confidential table",
+        ),
         (
             PrivacyUnit(contributions=4, of_rows=True),
-            "one person, with at most 4 rows in the confidential table",
+            "one person, with at most 4 records in the confidential table",
         ),
         (PrivacyUnit("event"), "one single event, such as a visit or a test, and not a person"),
     ],

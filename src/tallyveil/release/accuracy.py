@@ -73,7 +73,7 @@ ALL_STATED = 100
 class Accuracy:
     """Errors of released counts, for every true count 0..upper.
 
-    `interval` has shape (upper + 1, 2): at least 95 % of the rows with a true count are published
+    `interval` has shape (upper + 1, 2): at least 95% of the rows with a true count are published
     inside it. `stated` are the true counts that documents speak of. `exact` says whether bias
     and error are those of the certified mechanism itself, or of the draw followed by the
     matching as it came out.
@@ -274,7 +274,7 @@ class Outcome:
 
 
 def describe_drawn(outcome: Outcome, bounded: bool = True) -> Figures:
-    """Describe a column whose rows are published as drawn, or were lowered since.
+    """Describe a column whose rows are published as drawn, or lowered afterwards.
 
     `bounded` says whether they are compared with the best there is.
     """
@@ -358,7 +358,7 @@ def matched_accuracy(
     """Return the accuracy of a geometric draw that got the count of `matching`, in O(upper).
 
     A row with true count d draws k with probability G[d, k]; what draw k was given is known. So
-    the interval holds by itself: with a chance of at least 95 % the draw lies in its own interval,
+    the interval holds by itself: with a chance of at least 95% the draw lies in its own interval,
     and then the published count lies between the counts that such draws were given (or were
     moved to, where few or none occur: wider is no less true). Bias and error are expectations
     over the draw, with count minus draw = move(k)::

@@ -22,6 +22,7 @@ import numpy as np
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.budget.entries import shown_rational
+from tallyveil.errors import numbered
 from tallyveil.release import svg
 from tallyveil.release.accuracy import WIDEST_PICTURE
 from tallyveil.release.column import WIDE, Histogram
@@ -47,9 +48,13 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
     """Write the page of `receipt`; `matrices` are each column's probabilities, for a heatmap."""
     pairs = zip(receipt.columns, matrices, strict=True)
     sums = receipt.sums
+    is_tabulated = bool(receipt.table.counted_by)
+    names = [column.name for column in receipt.columns]
     return render(
         "methodology.html",
         receipt=receipt,
+        row="cell" if is_tabulated else "row",
+        shown={name: "records" if is_tabulated else name for name in names},
         certainty=_bound_certainty(receipt),
         sum_files=() if sums is None else sums.levels,
         tables_of_groups=[
@@ -90,6 +95,7 @@ def _load_templates() -> Environment:
         ),
         "listed": list_names,
         "number": _show_number,
+        "numbered": numbered,
         "percent": lambda share: f"{share:.0%}",
         "quoted": lambda code: f"“{code}”" if code else "an empty cell",
         "shell": shlex.quote,
@@ -135,7 +141,7 @@ def _bound_certainty(receipt: Receipt) -> str:
 
 
 def _describe_multiplier(receipt: Receipt) -> str:
-    """Say how contributions enter the cost."""
+    """Describe how contributions enter the cost."""
     times = receipt.unit.multiplier
     if all(column.method.together for column in receipt.columns):
         return f"Every epsilon is for a change of a count by up to {times}"

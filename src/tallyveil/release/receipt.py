@@ -81,12 +81,14 @@ ONLY_ROWS = (
     "up to the published sums."
 )
 
+ONLY_ROWS_BRIEF = "noise on every count; totals are added up from the result"
+
 SIGNED = (
     "Two-sided geometric noise was added to every count, and the result is published with its sign."
 )
 
 DISTRIBUTION_STEP = (
-    "Noise was added to the table's cumulative histogram (how many rows have at most j)."
+    "Noise was added to the cumulative histogram: how many rows have a count of at most 0, 1, 2 ..."
 )
 
 
@@ -166,7 +168,17 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
         """The method of every count, as a sentence."""
         if self.signed:
             return SIGNED
-        return ONLY_ROWS if self.method.adds_up and len(self.stages) == 1 else self.method.words
+        return ONLY_ROWS if self.only_rows else self.method.words
+
+    @property
+    def brief(self) -> str:
+        """The method in a few words, for the screen."""
+        return ONLY_ROWS_BRIEF if self.only_rows else self.method.brief
+
+    @property
+    def only_rows(self) -> bool:
+        """True if totals were added up from noisy counts, without noise of their own."""
+        return self.method.adds_up and len(self.stages) == 1
 
     @property
     def drawn_variance(self) -> float:
@@ -185,7 +197,7 @@ class ColumnRecord(Record, frozen=True, kw_only=True):
 
     @property
     def hides_parts(self) -> str:
-        """Why released values do not tell the sums of groups; empty where they do."""
+        """The reason why released values do not tell the sums of groups; empty where they do."""
         if self.unbiased is not None:
             return ""
         if self.method.by_group:
@@ -654,7 +666,7 @@ def _judge(epsilon: Fraction, delta: Fraction, unit: PrivacyUnit) -> str:
 
 
 def describe_limit(at_most: str, by_rank: bool) -> str:
-    """Say how a nested column was kept below the column `at_most`."""
+    """Describe how a nested column was kept below the column `at_most`."""
     below = f"no row exceeds what is published for {at_most}"
     if by_rank:
         return (

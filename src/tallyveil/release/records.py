@@ -249,7 +249,7 @@ class GroupRecord(Record, frozen=True, kw_only=True):
     rows : tuple of int
         How many rows each group has.
     estimate, low, high : tuple of numbers
-        The estimated sums of true counts, and intervals that contain the true sum in at least 95 %
+        The estimated sums of true counts, and intervals that contain the true sum in at least 95%
         of all releases.
     published : tuple of int, or None
         The sums of the published counts, where these may be added.

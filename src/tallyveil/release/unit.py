@@ -32,7 +32,7 @@ LEAST_GAIN = Fraction(1, 100)
 class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The unit of privacy, and by how much it can move counts.
 
-    `of_rows` says that contributions are rows of microdata, and not counts of an aggregated column;
+    `of_rows` says that contributions are records of microdata, and not counts of a count column;
     `bound` says whether the publisher states how often a person is counted, or rows are left out
     to enforce it; `one_row` says that all of a unit's contributions are in one row of the published
     table, `separate` that no two are. The latter may have a `delta`: the epsilons of a unit's rows
@@ -81,9 +81,9 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             words = f"one single event, such as a visit or a test, and not a person{often}"
         elif self.bound == "enforced":
             often = "one was" if self.contributions == 1 else f"{self.contributions} were"
-            words = f"one person, of whose rows at most {often} counted"
+            words = f"one person, of whose records at most {often} counted"
         elif self.of_rows:
-            words = f"one person, with at most {self._rows} in the confidential table"
+            words = f"one person, with at most {self._records} in the confidential table"
         else:
             words = f"one person, counted at most {self._times} in each count column"
         return words + self._where
@@ -113,7 +113,7 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The change that the guarantee hides, as the beginning of a sentence."""
         who = f"one {self.kind}"
         if self.of_rows and self.kind == "person":
-            who += f" with at most {self._rows}"
+            who += f" with at most {self._records}"
         elif self.contributions > 1:
             who += f", counted up to {self._times},"
         if self.neighbours == "add_remove":
@@ -130,11 +130,13 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if self.bound == "enforced":
             return (
-                f"Of every person at most {self._rows} were counted{self._where}; further rows "
-                "were left out at random before counting. How many were left out is confidential, "
-                "so published counts may be low for that reason too.",
+                f"Of every person at most {self._records} were counted{self._where}; further "
+                "records were left out at random before counting. How many were left out is "
+                "confidential, so published counts may be low for that reason too.",
             )
-        often = f"has at most {self._rows}" if self.of_rows else f"is counted at most {self._times}"
+        often = (
+            f"has at most {self._records}" if self.of_rows else f"is counted at most {self._times}"
+        )
         where = " in the confidential table" if self.of_rows else " in each column"
         return (
             f"The publisher states that each person {often}{where}{self._where}. Anyone "
@@ -142,8 +144,8 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     @property
-    def _rows(self) -> str:
-        return "one row" if self.contributions == 1 else f"{self.contributions} rows"
+    def _records(self) -> str:
+        return "one record" if self.contributions == 1 else f"{self.contributions} records"
 
     @property
     def _times(self) -> str:

@@ -59,5 +59,5 @@ def test_the_receipt_says_what_was_predicted() -> None:
     assert column.method.name == "geometric"
     assert "the errors of preserve are predicted" in column.why
     (column,) = tv.privatize([0, 3], upper=9, epsilon=1).receipt.columns
-    assert (column.method.name, "2 rows are too few" in column.why) == ("geometric", True)
+    assert (column.method.name, "2 rows cannot show" in column.why) == ("geometric", True)
     assert "assuming at least" in choose_method(None, 9, Fraction(1))[1]

@@ -263,7 +263,7 @@ def test_the_confidential_report_tells_what_bounds_cut(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert "60 (100.0%)" in text
     assert "480 of 600" in text
-    assert "more than their own bound" in text
+    assert "more than the row’s own bound" in text
 
 
 UPPER, EPSILON = 600, Fraction(4)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from tallyveil.errors import numbered
 from tallyveil.release.column import NO_UPPER
 from tallyveil.release.methods.base import LIMITED_KEYS, Method, Task
 from tallyveil.release.methods.geometric import Geometric
@@ -44,13 +45,13 @@ class Prediction:
 
     @property
     def prefers_preserve(self) -> bool:
-        """Whether the three, which count alike, are below 1 taken together."""
+        """True if the product of the three is below 1."""
         return self.cells * self.distribution * self.groups < 1
 
     def __str__(self) -> str:
         return (
-            f"single counts {self.cells:.2f}, distribution {self.distribution:.2f}, "
-            f"sums of {GROUP} rows {self.groups:.2f}"
+            f"cells {self.cells:.2f}, distribution {self.distribution:.2f}, "
+            f"totals of {GROUP} rows {self.groups:.2f}"
         )
 
 
@@ -62,7 +63,7 @@ def predict(rows: int, upper: int, epsilon: Fraction) -> Prediction:
     noise there is for the range.
 
     >>> print(predict(3000, 2000, Fraction(1)))
-    single counts 1.10, distribution 0.59, sums of 30 rows 0.95
+    cells 1.10, distribution 0.59, totals of 30 rows 0.95
     """
     plain = 1 / math.sinh(min(float(epsilon), 700.0))
     size = min(upper, WIDEST) + 1
@@ -81,15 +82,18 @@ def choose_method(rows: int | None, upper: int, epsilon: Fraction) -> tuple[str,
     if rows is None:
         steps = (m * 10**e for e in range(1, 30) for m in (2, 5, 10))
         least = next(n for n in steps if predict(n, upper, epsilon).prefers_preserve)
-        return "preserve", f"assuming at least {least:,} rows, from where it is predicted better"
+        return "preserve", f"chosen automatically, assuming at least {least:,} rows"
     if rows < FEWEST_ROWS:
-        return "geometric", f"{rows:,} rows are too few to tell how their counts are distributed"
+        return (
+            "geometric",
+            f"chosen automatically: {numbered(rows, 'row')} cannot show a distribution",
+        )
     prediction = predict(rows, upper, epsilon)
     name = "preserve" if prediction.prefers_preserve else "geometric"
-    errors = "its errors" if name == "preserve" else "the errors of preserve"
+    of, product = ("", "below") if name == "preserve" else (" of preserve", "not below")
     return name, (
-        f"for {rows:,} rows, mostly with small counts, {errors} are predicted at these multiples "
-        f"of geometric noise's: {prediction}; their product decides"
+        f"chosen automatically: predicted error{of} relative to geometric noise, assuming mostly "
+        f"small counts: {prediction} (product {product} 1)"
     )
 
 

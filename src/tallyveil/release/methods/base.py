@@ -300,7 +300,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
 
     @property
     def signed(self) -> bool:
-        """Whether counts are published as drawn, negative ones too."""
+        """True if counts are published as drawn, negative ones too."""
         return False
 
     @property
@@ -315,7 +315,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
 
     @property
     def moves_counts(self) -> bool:
-        """Whether counts are moved towards a best guess after they were matched to ranks."""
+        """True if counts are moved towards a best guess after they were matched to ranks."""
         tradeoff = self.tradeoff
         return isinstance(tradeoff, str) or (tradeoff is not None and tradeoff < 1)
 
@@ -368,7 +368,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         return {"accuracy": to_plain(accuracy.record())}
 
     def note(self, plans: Sequence[Plan]) -> str:
-        """Warn somebody at a screen before anything is spent; empty where there is no need."""
+        """Return a note for the publisher before anything is spent; empty for none."""
         return ""
 
     # -- the draw, and what follows from it ------------------------------------------------------
@@ -443,7 +443,7 @@ def certify_rows(task: Task, epsilon: Fraction) -> CertifiedGeometric | Certifie
 
 
 def draw_rows(plan: Plan, counts: Counts, entropy: Entropy) -> RowDraws:
-    """Draw every row once; noise is cut to 0..upper, which looks at the draw alone.
+    """Draw every row once; noise is clamped to 0..upper, which depends on the draw alone.
 
     The certificate proves the noise on all whole numbers, so the draws before the clamp are as
     private as those after it, and are kept where they are published.

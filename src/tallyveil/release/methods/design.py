@@ -52,7 +52,7 @@ class Design(Method, frozen=True, tag="design"):
     loss : str, or any loss of `tallyveil.loss`
         "absolute", "squared", "zero_one", "beyond:D" or "power:P".
     properties : tuple of str
-        Properties that the table keeps; see `tallyveil.PROPERTIES`.
+        Properties that the table keeps; `tallyveil design --help` lists them.
     """
 
     brief: ClassVar[str] = "noise on every count, designed for the smallest expected error"

@@ -95,7 +95,7 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         "exactly.",
         "From what was drawn, and nothing else, the distribution of counts was estimated.",
         "Rows were ranked by what they are expected to be, and counts with that distribution "
-        "were assigned so that every group has its sum; single units settled the rest.",
+        "were assigned; they were then raised or lowered by one until every group had its sum.",
     )
     reason: ClassVar[str] = "a hierarchy was requested"
     keeps_distribution: ClassVar[bool] = True

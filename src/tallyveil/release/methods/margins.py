@@ -70,7 +70,6 @@ class Margins(Sums, frozen=True, tag="margins"):
     )
     reason: ClassVar[str] = "margins were requested"
     beside: ClassVar[tuple[str, ...]] = (*BESIDE, MISSED)
-    level_word: ClassVar[str] = "margin"
 
     columns: tuple[tuple[str, ...], ...]
 

@@ -86,7 +86,7 @@ class LevelBudget:
 
     @property
     def only_rows(self) -> bool:
-        """Whether nothing but the rows themselves is measured."""
+        """True if only the rows themselves are measured."""
         return not (self.distribution or any(self.levels[:-1]))
 
     def of_margin(self, margin: int) -> LevelBudget:
@@ -196,8 +196,6 @@ class Sums(Method, frozen=True):
     offers_unbiased: ClassVar[bool] = True
     beside: ClassVar[tuple[str, ...]] = BESIDE
     """The further columns of each sum in its files."""
-    level_word: ClassVar[str] = "level"
-    """The word for one of its groupings."""
 
     @property
     def exact_level(self) -> int:
@@ -284,7 +282,7 @@ class Sums(Method, frozen=True):
         return super().plan(task, why)
 
     def certify(self, task: Task, epsilon: Fraction) -> Certified:
-        """Certify noise without bounds: rows are cut to their range after they were added up."""
+        """Certify noise without bounds: rows are clamped after they were added up."""
         return certify_noise(epsilon)
 
     def preview(self, plan: Plan) -> dict[str, Any]:
@@ -306,13 +304,10 @@ class Sums(Method, frozen=True):
         return {**super().preview(plan), "levels": levels}
 
     def note(self, plans: Sequence[Plan]) -> str:
-        """Say where no grouping gets a share of epsilon."""
+        """Note that no grouping gets a share of epsilon."""
         if any(len(plan.stages) > 1 for plan in plans):
             return ""
-        return (
-            f"No {self.level_word} is measured by itself: at this epsilon rows that have all "
-            "of it give sums as accurately. They are added up, and everything still adds up."
-        )
+        return "At this epsilon, totals added up from rows are as accurate as separate ones."
 
     # -- the draw --------------------------------------------------------------------------------
 
@@ -577,7 +572,7 @@ def read_stated(content: bytes, column: str, word: str = "estimate") -> list[str
 
 
 def read_estimates(content: bytes, column: str, sums: int) -> Floats:
-    """Read the estimates of a column from somebody's file of sums, or raise a `PackageError`."""
+    """Read the estimates of a column from a file of sums, or raise a `PackageError`."""
     try:
         texts = read_stated(content, column)
     except (ValueError, LookupError, csv.Error):
