@@ -137,8 +137,8 @@ def test_totals_are_planned_and_compared(table, words, levels, parts):
     assert accuracy["bias"][0] > 0 > accuracy["bias"][12]
     assert max(accuracy["rmse"]) <= 12
     shown = show(table, *BASE, *words.split())
-    assert "state: 3 sums, standard deviation" in shown
-    assert f"{words.split()[0].strip('-')}, as asked" in shown
+    assert "state: 3 totals, standard deviation" in shown
+    assert f"{words.split()[0].strip('-')}, as planned" in shown
     assert "±" in shown
 
 

@@ -39,6 +39,7 @@ def test_every_command_has_help_with_an_example_and_json(words):
     assert "--json" in options
     shown = CliRunner().invoke(app, [*words, "--help"]).output
     assert "Usage" in shown
+    assert not re.search(r"<|{|\[file\]", shown), "names what an option takes"
     assert "\x1b" not in shown
 
 

@@ -112,7 +112,7 @@ def run(publish: Callable[..., Any] | None = None) -> None:
 
 
 def _refuse_words(problem: Any) -> int:
-    """Say what is wrong with the words of a command, with the nearest right option."""
+    """Explain what is wrong with a command line, with the nearest right option."""
     context = getattr(problem, "ctx", None)
     message = problem.format_message()
     if context is not None and message == context.get_help():  # no words at all
@@ -135,7 +135,7 @@ def _sentence(problem: Exception) -> str:
 
 
 def _notes(problem: Exception) -> str:
-    """Return what was noted of an error on its way here: that a budget was spent."""
+    """Return the notes of an error, such as that a budget was spent."""
     return "".join(f" {note}" for note in getattr(problem, "__notes__", ()))
 
 
@@ -156,5 +156,5 @@ def _spell_options(message: str, *, is_usage: bool) -> str:
 
 
 def _terminated(number: int, frame: object) -> NoReturn:
-    """End in order, so that temporary folders are removed."""
+    """Exit by an exception, so that temporary folders are removed."""
     sys.exit(128 + number)

@@ -35,9 +35,11 @@ Folder: TypeAlias = Annotated[Path, typer.Argument(help="The release folder.", s
 def command(
     folder: Folder,
     ledger: Annotated[
-        str | None, typer.Option(help="Also look for the release in this ledger.")
+        str | None, typer.Option(metavar="FILE", help="Also look for the release in this ledger.")
     ] = None,
-    dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The dataset's name in the ledger.")
+    ] = None,
     large: LargeOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -80,11 +82,12 @@ def command(
 def report(
     folder: Folder,
     target: Annotated[
-        Path | None, typer.Option("--out", help="Write the methodology page here (HTML).")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write the methodology page here (HTML)."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Sum up a release: its promise, cost and accuracy; or build its methodology page again.
+    """Summarise a release: its guarantee, cost and accuracy; or build its methodology page again.
 
     Works from the release folder alone.
     """
@@ -146,11 +149,12 @@ def export_table(
         ),
     ],
     delimiter: Annotated[
-        str, typer.Option(help="What separates the cells of a .csv file, such as ';'.")
+        str,
+        typer.Option(metavar="CHAR", help="What separates the cells of a .csv file, such as ';'."),
     ] = ",",
     as_json: JsonOption = False,
 ) -> None:
     """Copy a released table for Excel, Stata, SPSS or R; the release does not change."""
     target = str(tv.export(folder, file, delimiter=delimiter))
-    text = f"{target}: a copy, which nothing checks. Publish the folder itself."
+    text = f"{target}: This copy cannot be checked; the folder can. Publish the folder."
     answer({"out": target}, text, as_json=as_json)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from tallyveil.untrusted import escape_controls
 
 
 class SafeConsole(Console):
-    """A console that shows what steers a terminal as an escape, wherever it came from.
+    """A console that shows control characters as escapes.
 
     Names come from tables, receipts and certificates that somebody else wrote. Lines may be
     broken in what is printed; `one_line` is for names that may not break theirs.
@@ -40,7 +41,7 @@ class SafeConsole(Console):
             yield piece if safe == piece.text else Segment(safe, piece.style)
 
     def on_broken_pipe(self) -> None:
-        """Print nothing more where the reader, such as `head`, has seen enough.
+        """Stop printing once the reader, such as `head`, has closed the pipe.
 
         The command goes on: its exit code is the same for every reader.
         """
@@ -49,7 +50,7 @@ class SafeConsole(Console):
 
 
 def one_line(text: object) -> str:
-    """Write a name or sentence from a file as one line that steers no terminal."""
+    """Write text from a file as one line without control characters."""
     return escape_controls(str(text))
 
 
@@ -71,7 +72,7 @@ JsonOption: TypeAlias = Annotated[
 
 LargeOption: TypeAlias = Annotated[
     bool,
-    typer.Option("--large", help="Read data that take longer than a file of their size should."),
+    typer.Option("--large", help="Accept more rows than a file of this size usually has."),
 ]
 
 
@@ -102,12 +103,12 @@ def _write(text: str) -> None:
 
 
 def _drop(stream: IO[str]) -> None:
-    """Send what is still to be written to `stream` nowhere."""
+    """Discard what is still to be written to `stream`."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def refuse_others(context: typer.Context, allowed: Collection[str], mode: str) -> None:
-    """Refuse options that mean nothing in this mode, by their own spelling; --json always does."""
+    """Refuse options that do not apply in this mode; --json always applies."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         was_given = source is not None and source.name == "COMMANDLINE"
@@ -136,16 +137,23 @@ def example(*commands: str, more: str = "") -> str:
 class HelpCommand(TyperCommand):
     """A command whose help page lists options under headings, as plain text."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Spell arguments as the page does, in brackets if they may be left out."""
+        arguments = (p for p in self.params if p.param_type_name == "argument")
+        names = ((p, str(p.metavar or p.name).upper()) for p in arguments)
+        return ["[OPTIONS]", *(name if p.required else f"[{name}]" for p, name in names)]
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write what the command does."""
         formatter.write_paragraph()
         formatter.write_text(inspect.cleandoc(self.help or ""))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments that need words, then the options of every heading, help last."""
+        """Write the arguments that have help, then the options of every heading."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             names, words = parameter.get_help_record(ctx) or ("", "")
+            names = re.sub(r"<[^>]+>", (parameter.name or "").upper(), names)
             heading = getattr(parameter, "rich_help_panel", None) or "Options"
             if parameter.param_type_name == "argument":
                 heading, names = "Arguments", str(parameter.metavar or parameter.name).upper()
@@ -159,7 +167,7 @@ class HelpCommand(TyperCommand):
                 formatter.write_dl(records, col_max=NAME_WIDTH, col_spacing=1)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the examples, line by line as they are."""
+        """Write the examples without wrapping their lines."""
         formatter.write(f"\n{self.epilog}\n" if self.epilog else "")
 
 
@@ -185,7 +193,7 @@ LONGEST_ERROR = 4000
 
 
 def fail(message: str, code: int = 1) -> int:
-    """Say in one paragraph on standard error what went wrong; return the exit code."""
+    """Print what went wrong on standard error, in one paragraph; return the exit code."""
     words = hide_passwords(" ".join(message.split()))
     shown = words if len(words) <= LONGEST_ERROR else f"{words[:LONGEST_ERROR]} ..."
     errors.print("error: ", end="", style="bold red")
@@ -194,7 +202,7 @@ def fail(message: str, code: int = 1) -> int:
 
 
 def note(message: str) -> None:
-    """Print a remark on standard error, out of the way of what is printed."""
+    """Print a remark on standard error."""
     errors.print("note: ", end="", style="bold yellow")
     errors.print(hide_passwords(" ".join(message.split())))
 

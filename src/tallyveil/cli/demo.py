@@ -23,7 +23,9 @@ UPPER, EPSILON, BUDGET = 60, "1", "2"
 
 
 def command(
-    folder: Annotated[Path, typer.Option("--out", help="Where the files go.")] = Path("demo"),
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Where the files go.")
+    ] = Path("demo"),
     as_json: JsonOption = False,
 ) -> None:
     """Publish an invented table of cases by county: compare, certify, privatize, check."""

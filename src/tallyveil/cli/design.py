@@ -40,7 +40,9 @@ def command(
     *,
     epsilon: Annotated[
         list[str],
-        typer.Option("--epsilon", help="Privacy loss; several give the trade-off as well."),
+        typer.Option(
+            "--epsilon", metavar="E", help="Privacy loss; several give the trade-off as well."
+        ),
     ],
     loss: Annotated[str, typer.Option(help=LOSSES)] = "absolute",
     prior: Annotated[str | None, typer.Option(help=PRIORS)] = None,
@@ -48,12 +50,14 @@ def command(
         bool, typer.Option("--worst-case", help="Minimise the largest expected loss.")
     ] = False,
     side_information: Annotated[
-        str | None, typer.Option(help="Possible true answers: 5:40 or 1,2,3.")
+        str | None,
+        typer.Option(metavar="LIST", help="Possible true answers: 5:40 or 1,2,3."),
     ] = None,
     properties: Annotated[
         list[str] | None,
         typer.Option(
             "--property",
+            metavar="PROPERTY",
             help="row_honest, row_monotone, column_honest, "
             "column_monotone, fair, weakly_honest, symmetric, output_private, or all.",
         ),
@@ -61,20 +65,30 @@ def command(
     delta: Annotated[str, typer.Option(help="Slack of (epsilon, delta)-privacy.")] = "0",
     fixed_point: Annotated[
         str | None,
-        typer.Option(help="Distribution that must come out as it goes in: numbers or file."),
+        typer.Option(
+            metavar="LIST", help="Distribution that must come out as it goes in: numbers or file."
+        ),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(help="Distribution of outputs that must come out: numbers or file."),
+        typer.Option(
+            metavar="LIST", help="Distribution of outputs that must come out: numbers or file."
+        ),
     ] = None,
-    zero_outputs: Annotated[
-        bool, typer.Option(help="Whether outputs may have probability zero.")
-    ] = True,
+    zero_outputs: Annotated[bool, typer.Option(help="Allow outputs of probability zero.")] = True,
     method: Annotated[str, typer.Option(help="auto or lp.")] = "auto",
-    categories: Annotated[float, typer.Option(help="Width of a response category.")] = 1,
-    extend: Annotated[float, typer.Option(help="Released range over valid range.")] = 1,
-    cache: Annotated[Path | None, typer.Option(help="Folder to keep and look up results.")] = None,
-    out_folder: Annotated[Path, typer.Option("--out", help="Where the files go.")] = Path("design"),
+    categories: Annotated[
+        float, typer.Option(metavar="WIDTH", help="Width of a response category.")
+    ] = 1,
+    extend: Annotated[
+        float, typer.Option(metavar="RATIO", help="Released range over valid range.")
+    ] = 1,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder to keep and look up results.")
+    ] = None,
+    out_folder: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Where the files go.")
+    ] = Path("design"),
     as_json: JsonOption = False,
 ) -> None:
     """Find the best private mechanism, prove how close to best it is, and certify it.
@@ -169,17 +183,23 @@ def compare_mechanisms(
     ],
     *,
     question: Annotated[
-        str | None, typer.Option("--query", help="For names: count:40, maximum:0:9, ...")
+        str | None,
+        typer.Option("--query", metavar="QUERY", help="For names: count:40, maximum:0:9, ..."),
     ] = None,
     epsilon: Annotated[
         list[str] | None,
-        typer.Option("--epsilon", help="For names: privacy loss; several give the trade-off."),
+        typer.Option(
+            "--epsilon", metavar="E", help="For names: privacy loss; several give the trade-off."
+        ),
     ] = None,
     loss: Annotated[list[str] | None, typer.Option("--loss", help=LOSSES)] = None,
     prior: Annotated[list[str] | None, typer.Option("--prior", help=PRIORS)] = None,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(metavar="LEVEL", help="Level of the intervals.")
+    ] = 0.95,
     out_folder: Annotated[
-        Path | None, typer.Option("--out", help="Where comparison.csv and comparison.png go.")
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Where comparison.csv and comparison.png go."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tallyveil as tv
 from tallyveil.cli.common import answer, one_line, text_table
+from tallyveil.errors import numbered
 
 if TYPE_CHECKING:
     from tallyveil.release.preview import Preview
@@ -74,10 +75,9 @@ def _column_lines(column: Mapping[str, Any]) -> list[str]:
     name = one_line(column["name"])
     lines = [f"{name}: {column['method']} ({column['why']}), counts {counts}"]
     for level in column.get("levels", ()):
-        sums = "1 sum" if level["sums"] == 1 else f"{level['sums']:,} sums"
         lines.append(
-            f"  {one_line(level['level'])}: {sums}, standard deviation {level['deviation']:.4g}, "
-            f"95% within {level['half_width']:.4g}"
+            f"  {one_line(level['level'])}: {numbered(level['sums'], 'total')}, standard "
+            f"deviation {level['deviation']:.4g}, 95% within {level['half_width']:.4g}"
         )
     if METHODS[column["method"]].matches:
         lines += textwrap.wrap(_describe_prediction(column.get("prediction")), **INDENTED)
@@ -115,7 +115,9 @@ def _simulation_lines(preview: Preview, like: Path | None) -> list[str]:
     """Show counts before and after, and the methods next to each other."""
     first = preview.simulated[0]
     counts = "invented counts" if like is None else f"the public counts of {like.name}"
-    lines = [f"Tried {first['runs']} times on {counts}, {first['rows']:,} rows."]
+    lines = [
+        f"Tried {numbered(first['runs'], 'time')} on {counts}, {numbered(first['rows'], 'row')}."
+    ]
     for column in preview.simulated:
         name = one_line(column["name"])
         lines += [
@@ -143,7 +145,7 @@ def _histogram_table(histogram: Mapping[str, Any]) -> str:
 def _method_table(preview: Preview, column: Mapping[str, Any]) -> str:
     (planned,) = (plan for plan in preview.columns if plan["name"] == column["name"])
     signed = "signed " if planned.get("signed") else ""
-    tried = [(f"{signed}{planned['method']}, as asked", preview.epsilon, column)]
+    tried = [(f"{signed}{planned['method']}, as planned", preview.epsilon, column)]
     for method in preview.methods:
         for other in method.get("columns", ()):
             if other["name"] == column["name"]:
@@ -161,7 +163,7 @@ def _describe_error(error: Mapping[str, float]) -> str:
 
 
 def _shorten(value: float, digits: int) -> str:
-    """Write a number with this many digits, none of them behind a power of ten."""
+    """Write a number with this many digits, without a power of ten."""
     return f"{value:,.0f}" if value >= 10**digits else f"{value:.{digits}g}"
 
 

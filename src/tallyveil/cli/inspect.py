@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from tallyveil.cli.common import answer, example, one_line, text_table
-from tallyveil.cli.options import make_options, takes_flags
+from tallyveil.cli.options import SOURCE_KEYS, make_options, takes_flags
+from tallyveil.errors import numbered
 
 EXAMPLE = example(
     "tallyveil inspect cases.csv",
@@ -19,7 +20,7 @@ MOST_SHOWN = 60
 """Most columns that are listed."""
 
 
-@takes_flags(["--sheet", "--delimiter", "--set", "--json"])
+@takes_flags(["--sheet", "--delimiter", "--set", "--json"], keys=SOURCE_KEYS)
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The table.", show_default=False)],
     *,
@@ -41,8 +42,9 @@ def command(
     if source.sql is not None:
         words, title = [file, "--set", f"source.sql={source.sql}"], source.sql
     more = f"... and {len(types) - MOST_SHOWN:,} more" if len(types) > MOST_SHOWN else ""
+    size = f"{numbered(rows, 'row')}, {numbered(len(types), 'column')}"
     parts = (
-        f"{one_line(hide_passwords(title))}: {table.kind}, {rows:,} rows, {len(types):,} columns",
+        f"{one_line(hide_passwords(title))}: {table.kind}, {size}",
         text_table(("column", "type"), list(types.items())[:MOST_SHOWN]),
         more,
         "\n" + _say_what_next(words, types),

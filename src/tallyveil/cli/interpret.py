@@ -24,6 +24,7 @@ from tallyveil.cli.common import (
     write_data,
 )
 from tallyveil.cli.design import parse_prior, parse_query
+from tallyveil.errors import numbered
 
 if TYPE_CHECKING:
     from tallyveil.arrays import Floats, Integers, Mask
@@ -42,10 +43,7 @@ EXAMPLE = example(
     "tallyveil interpret --query count:40 --epsilon 1",
 )
 
-MATCHED = (
-    "note: this release assigned counts by rank after the draw. What is shown here follows from "
-    "the certified draw and from the draws behind every count, as the receipt states them."
-)
+MATCHED = "note: These figures allow for counts having been assigned by rank."
 Cells: TypeAlias = Callable[[slice], list[list[str]]]
 """Gives the cells of further columns, for some rows."""
 
@@ -68,49 +66,64 @@ def command(
         typer.Argument(help="A released table, or the folder of a release.", show_default=False),
     ] = None,
     *,
-    released: Annotated[float | None, typer.Option(help="One released answer.")] = None,
+    released: Annotated[
+        float | None, typer.Option(metavar="COUNT", help="One released count.")
+    ] = None,
     column: Annotated[
-        str | None, typer.Option(help="With a file or folder: the column of released answers.")
+        str | None, typer.Option(help="With a file or folder: the column of released counts.")
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option(help="With a folder: totals of the groups of this column; repeat for more."),
+        typer.Option(metavar="COLUMN", help="With a folder: totals by this column. Repeatable."),
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(help="With a folder: totals of rows with 'region == west'; repeat for more."),
+        typer.Option(
+            metavar="CONDITION",
+            help="With a folder: totals of matching rows, e.g. 'region = west'. Repeatable.",
+        ),
     ] = None,
     mechanism: Annotated[
         Path | None,
-        typer.Option(help="What released it: mechanism.json, a matrix as CSV, or a release."),
+        typer.Option(
+            metavar="FILE", help="What released it: mechanism.json, a matrix as CSV, or a release."
+        ),
     ] = None,
     prior: Annotated[
         str | None,
         typer.Option(help="uniform, binomial:P, numbers 1,2,3 or a file; none for no belief."),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="The level of every interval.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(metavar="LEVEL", help="Level of the intervals.")
+    ] = 0.95,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the probable true answers (PNG, SVG, PDF).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the likely true counts (PNG, SVG, PDF)."),
     ] = None,
     target: Annotated[
-        Path | None, typer.Option("--out", help="With a file: where the new table goes.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="With a file: where the new table goes."),
     ] = None,
     question: Annotated[
         str | None,
         typer.Option("--query", metavar="QUERY", help="For --within or --epsilon: count:UPPER ..."),
     ] = None,
     within: Annotated[
-        float | None, typer.Option(help="Find the epsilon that releases within this distance.")
+        float | None,
+        typer.Option(metavar="K", help="Find the epsilon that releases within this distance."),
     ] = None,
     epsilon: Annotated[
-        str | None, typer.Option(help="Find the distance that this epsilon releases within.")
+        str | None,
+        typer.Option(metavar="E", help="Find the distance that this epsilon releases within."),
     ] = None,
     method: Annotated[
         str, typer.Option(help="For --within or --epsilon: the mechanism.")
     ] = "geometric",
     delimiter: Annotated[
         str | None,
-        typer.Option(help="With a file: what separates cells; by default the header tells."),
+        typer.Option(
+            metavar="CHAR", help="With a file: what separates cells; by default the header tells."
+        ),
     ] = None,
     encoding: Annotated[str, typer.Option(help="With a file: its encoding.")] = "utf-8",
     large: LargeOption = False,
@@ -118,7 +131,7 @@ def command(
 ) -> None:
     """Estimate true counts and totals from a release.
 
-    One answer with --released, a whole column with FILE or FOLDER and --column, totals of groups
+    One count with --released, a whole column with FILE or FOLDER and --column, totals of groups
     with FOLDER and --by, or, before anything is released, what accuracy costs with --query and
     --within or --epsilon.
     """
@@ -174,7 +187,7 @@ class View:
 def _print_answer(
     source: Source, released: float, prior: Prior, plot: Path | None, view: View
 ) -> None:
-    """Show what one released answer says, in sentences and bars or as JSON."""
+    """Show what one released count tells, in sentences and bars or as JSON."""
     from tallyveil.reading.interpret import describe_release
 
     options = source.list_options(view.confidence)
@@ -203,7 +216,7 @@ def _draw_bars(
     pairs = zip(answers, distribution, strict=True)
     shown = [(value, chance) for value, chance in pairs if chance >= 0.01 * top]
     label = max(len(f"{value:g}") for value, _ in shown)
-    lines = ["", "true answer, probability"]
+    lines = ["", "true count, probability"]
     for value, chance in shown:
         blocks = "█" * max(1, round(width * chance / top))
         lines.append(f"{value:>{label}g}{'+' if value == or_more else ' '} {chance:6.3f}  {blocks}")
@@ -238,7 +251,7 @@ def _interpret_column(released: Released, source: Source, prior: Prior, view: Vi
 
 
 def _interpret_wide(folder: Path, column: str | None, view: View) -> None:
-    """Do the same for a column whose range is too wide for a matrix."""
+    """Add the same to a column whose range is too wide for a matrix."""
     from tallyveil.release.groups import estimate_rows
     from tallyveil.release.release import read_receipt
 
@@ -288,7 +301,7 @@ def _show_column(
 
     added = [f"{column}_{word}" for word in ("low", "high", "standard_error")]
     data = {**summary, "out": None if view.target is None else str(view.target)}
-    words = f"{summary['rows']} rows with {', '.join(added)}.\n"
+    words = f"{numbered(summary['rows'], 'row')} with {', '.join(added)}.\n"
     words += _describe_total(summary["total"], view.confidence)
     _deliver(released.write(added, cells), data, words, view)
 
@@ -308,13 +321,13 @@ def _deliver(table: Iterable[str], data: dict[str, Any], words: str, view: View)
 
 
 def _describe_total(total: dict[str, Any] | None, confidence: float) -> str:
-    """Say the total of a column in a sentence."""
+    """Describe the total of a column in a sentence."""
     if total is None:
         return "This mechanism has no unbiased estimate, so none of the total either."
     value, low, high = (_show(total[part]) for part in ("value", "low", "high"))
     error = _show(total["standard_error"], 4)
     return (
-        f"The total of the true answers is about {value}, standard error {error}; "
+        f"The total of the true counts is about {value}, standard error {error}; "
         f"{confidence:.0%} interval {low} to {high}."
     )
 
@@ -348,7 +361,7 @@ def _print_totals(
     ]
     text = _write_rows([rows[0], *(row.values() for row in rows)], ",")
     data = {"confidence": level, "groups": rows}
-    _deliver([text], data, f"{len(rows)} totals with intervals.", view)
+    _deliver([text], data, f"{numbered(len(rows), 'total')} with intervals.", view)
 
 
 def _print_accuracy(
@@ -370,7 +383,7 @@ def _print_accuracy(
         chance = tv.chance_within(query, shown, reach, method)
     text = (
         f"Epsilon {shown} releases within {reach:g} of the truth with probability "
-        f"{chance:.6f} or more, for every true answer{end}"
+        f"{chance:.6f} or more, for every true count{end}"
     )
     data = {"epsilon": amount, "within": reach, "confidence": confidence, "probability": chance}
     answer({**data, "mechanism": method}, text, as_json=view.as_json)
@@ -442,7 +455,7 @@ class Source:
         return {"sets": sets, "open_end": True}
 
     def estimate_total(self, values: Floats, confidence: float) -> Estimate | None:
-        """Estimate the total of the true answers; None where nothing is unbiased."""
+        """Estimate the total of the true counts; None where nothing is unbiased."""
         import numpy as np
 
         from tallyveil.reading import unbiased
@@ -516,7 +529,7 @@ def _is_wide(folder: Path, column: str | None) -> bool:
 
 
 def _require_likely(file: Path, *, large: bool) -> None:
-    """Refuse somebody else's table that is packed out of all proportion, unless it may be large.
+    """Refuse a table with far more rows than its size makes likely, unless it may be large.
 
     A folder must be that of a release; the error says what else it is.
     """

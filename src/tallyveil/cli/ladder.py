@@ -43,7 +43,9 @@ def command(
             show_default=False,
         ),
     ] = "",
-    value: Annotated[int | None, typer.Option(help="Instead of a file: one true count.")] = None,
+    value: Annotated[
+        int | None, typer.Option(metavar="COUNT", help="Instead of a file: one true count.")
+    ] = None,
     *,
     request: dict[str, Any],
     settings: list[str],

@@ -34,15 +34,20 @@ LedgerOption = Annotated[
     str,
     typer.Option(
         "--ledger",
+        metavar="FILE",
         help="The ledger's file, or postgresql://USER@HOST/DATABASE.",
         show_default=False,
     ),
 ]
 DatasetOption = Annotated[
-    str, typer.Option("--dataset", help="The dataset's name in the ledger.", show_default=False)
+    str,
+    typer.Option(
+        "--dataset", metavar="NAME", help="The dataset's name in the ledger.", show_default=False
+    ),
 ]
 MaybeDataset = Annotated[
-    str | None, typer.Option("--dataset", help="One dataset only.", show_default=False)
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="One dataset only.", show_default=False),
 ]
 
 
@@ -56,7 +61,7 @@ def init(
     ledger: LedgerOption,
     dataset: DatasetOption,
     *,
-    epsilon: Annotated[str, typer.Option(help="The total that may ever be spent.")],
+    epsilon: Annotated[str, typer.Option(metavar="E", help="The total that may ever be spent.")],
     delta: Annotated[str, typer.Option(help="The total delta.")] = "0",
     accounting: Annotated[
         str,
@@ -84,12 +89,15 @@ def plan(
     dataset: DatasetOption,
     stages: Annotated[
         int | None,
-        typer.Option(help="How many stages, all with the largest epsilon that they can have."),
+        typer.Option(
+            metavar="N", help="How many stages, all with the largest epsilon that they can have."
+        ),
     ] = None,
     epsilons: Annotated[
         str | None,
         typer.Option(
-            help="Instead: the epsilon of every stage, such as 0.1,0.1,0.5 or 0.1x12,0.5."
+            metavar="LIST",
+            help="Instead: the epsilon of every stage, such as 0.1,0.1,0.5 or 0.1x12,0.5.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -201,7 +209,8 @@ def history(
 def verify(
     ledger: LedgerOption,
     release: Annotated[
-        Path | None, typer.Option(help="Also find the debit of this release folder.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also find the debit of this release folder."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

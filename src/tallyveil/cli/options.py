@@ -114,18 +114,20 @@ HELP = {
     "method.weights=1,4,1. Repeatable.",
     "--json": "Print JSON.",
 }
+SOURCE_KEYS = "Key of [source] in a request file, e.g. source.skiprows=2. Repeatable."
+"""The help of --set where only these keys apply."""
 
 METHOD_FLAGS = {"hierarchy": "columns", "margins": "columns", "priority": "priority"}
 """Flags that set a key of a method, which they choose as well."""
 
 
 def takes_flags(
-    names: Collection[str] = (), required: Collection[str] = ()
+    names: Collection[str] = (), required: Collection[str] = (), *, keys: str = HELP["--set"]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command flags of a release, all of them or those in `names`.
 
-    The command gets the keys that were typed as the dict `request`, and what follows --set as
-    `settings`.
+    `keys` is the help of --set. The command gets the keys that were typed as the dict `request`,
+    and what follows --set as `settings`.
     """
     offered = [flag for flag in FLAGS if not names or flag.name in names]
 
@@ -142,7 +144,9 @@ def takes_flags(
         signature = inspect.signature(command, eval_str=True).parameters
         replaced = {"request", "settings", *(flag.parameter for flag in offered)}
         first = [p for p in signature.values() if p.name not in replaced]
-        options = (_make_parameter(flag, flag.name in required, not names) for flag in offered)
+        options = (
+            _make_parameter(flag, flag.name in required, not names, keys) for flag in offered
+        )
         parameters = [*first, *options]
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -152,15 +156,16 @@ def takes_flags(
 
 
 def _read_once(flag: Flag, values: list[Any] | None) -> Any:
-    """Return the value of a flag that is given once; of two the second would win unseen."""
+    """Return the value of a flag; refuse it twice, since the second would win silently."""
     if values and len(values) > 1:
         hint = f", such as {flag.name} state,county" if flag.metavar == "COLUMNS" else ""
         raise tv.UsageError(f"Give {flag.name} once{hint}.")
     return values[0] if values else None
 
 
-def _make_parameter(flag: Flag, required: bool, panels: bool) -> inspect.Parameter:
-    words = HELP[flag.name].partition(" [default")[0] if required else HELP[flag.name]
+def _make_parameter(flag: Flag, required: bool, panels: bool, keys: str) -> inspect.Parameter:
+    words = keys if flag.name == "--set" else HELP[flag.name]
+    words = words.partition(" [default")[0] if required else words
     option: Any = typer.Option(
         flag.name,
         help=words,

@@ -16,6 +16,7 @@ import tallyveil as tv
 from tallyveil.cli.common import NO_LEDGER, example, note, one_line, out, print_json, progress
 from tallyveil.cli.dry_run import show_plan
 from tallyveil.cli.options import make_options, spell_message, takes_flags
+from tallyveil.errors import numbered
 
 if TYPE_CHECKING:
     from tallyveil.release.plan import ReleasePlan
@@ -48,7 +49,9 @@ def _show_keys(shown: bool) -> None:
     for section, kind in (*SECTIONS.items(), *(("method", kind) for kind in METHODS.values())):
         lines.pop(section, None)
         for name, text in describe_fields(kind).items():
-            lines.setdefault(f"{section}.{name}", text)
+            key = f"{section}.{name}"
+            if lines.setdefault(key, text) != text:  # methods may share the name of a key
+                lines[key] += f" For {kind.__name__.lower()}: {text}"
     for key, text in lines.items():
         out.print(f"{key}\n    {text}")
     raise typer.Exit
@@ -103,7 +106,8 @@ def run_request(
         typer.Argument(metavar="REQUEST", help="Request file (TOML).", show_default=False),
     ],
     table: Annotated[
-        str | None, typer.Option(help="Table to release, instead of the one in the request.")
+        str | None,
+        typer.Option(metavar="FILE", help="Table to release, instead of the one in the request."),
     ] = None,
     keys: Annotated[
         bool,
@@ -115,7 +119,7 @@ def run_request(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Release what a request file asks for; --set changes one of its keys.
+    """Release a table as a request file says; --set changes one of its keys.
 
     `tallyveil privatize ... --save-request FILE` writes such a file. Paths in it are relative to
     its own folder.
@@ -138,7 +142,7 @@ def _release(
     as_json: bool,
     publish: Publish | None,
 ) -> None:
-    """Release a table, or only plan it, and show what was promised, spent and written."""
+    """Release a table, or only plan it, and show guarantee, cost and files."""
     if dry_run:
         show_plan(source, options, as_json=as_json)
         return
@@ -187,7 +191,7 @@ def publish_file(
 
 
 def note_unreleased(names: Sequence[str]) -> None:
-    """List the columns that are not released, out of the way of what is printed."""
+    """List the columns that are not released, on standard error."""
     if names:
         note(f"Not released: {_list_columns(names)}.")
 
@@ -210,13 +214,13 @@ def _summarize(
     facts = {
         "Privacy": [f"epsilon {float(first.epsilon):.6g}{slack} in total, for {unit}"],
         "Budget": [_describe_budget(first, options)],
-        "Method": [f"{one_line(c.name)}: {c.method.brief}" for c in columns],
+        "Method": [f"{one_line(c.name)}: {c.brief}" for c in columns],
         "Accuracy": [f"{one_line(c.name)}: {_describe_accuracy(c)}" for c in columns],
         "Public": [f"{_list_columns(public)} (unchanged)" if public else "no other column"],
     }
     lines = [] if first.private else [first.warning, ""]
-    place = f"{folder.rstrip(os.sep)}{os.sep} ({files} files)"
-    lines += [f"Released {first.table.rows:,} rows to {place}.", ""]
+    place = f"{folder.rstrip(os.sep)}{os.sep} ({numbered(files, 'file')})"
+    lines += [f"Released {numbered(first.table.rows, 'row')} to {place}.", ""]
     for label, texts in facts.items():
         wrapped = [line for text in texts for line in textwrap.wrap(text, WIDTH - len(INDENT))]
         lines.append(f"{label:<{len(INDENT)}}" + f"\n{INDENT}".join(wrapped))

@@ -25,14 +25,16 @@ def command(
     ] = True,
     ledger: Annotated[
         str | None,
-        typer.Option(help="The budget ledger to debit: a file, or postgresql://..."),
+        typer.Option(
+            metavar="FILE", help="The budget ledger to debit: a file, or postgresql://..."
+        ),
     ] = None,
     folder: Annotated[
         Path, typer.Option(help="Where tables are found and releases are written.")
     ] = Path(),
     as_json: JsonOption = False,
 ) -> None:
-    """Do the whole job in a browser, on this machine alone, until Ctrl-C.
+    """Publish, check and read releases in a browser, on this machine alone, until Ctrl-C.
 
     The address that is printed works once: it lets one browser in. Nothing leaves the machine.
     """

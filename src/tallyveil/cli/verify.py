@@ -1,4 +1,4 @@
-"""`tallyveil verify`: is this file private? Proves certified mechanisms, audits plain matrices."""
+"""`tallyveil verify`: proof of certified mechanisms, audit of plain matrices."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ EXAMPLE = example("tallyveil verify release/mechanism.json --epsilon 1")
 def command(
     file: Annotated[Path, typer.Argument(help="A mechanism file, certificate, CSV or ptable.")],
     epsilon: Annotated[
-        str | None, typer.Option("--epsilon", help="Also require this epsilon, or a smaller one.")
+        str | None,
+        typer.Option("--epsilon", metavar="E", help="Also require this epsilon, or a smaller one."),
     ] = None,
     upper: Annotated[
         int | None,
         typer.Option(
             "--upper",
+            metavar="N",
             help="The last row of a CSV matrix or ptable goes on up to this count, as in cellKey.",
         ),
     ] = None,
