@@ -32,7 +32,7 @@ def fingerprint() -> str:
 
 @cache
 def fingerprint_page() -> str:
-    """The same over the files that the sentences and pictures of a release come from.
+    """Return the same over the files behind the sentences and pictures of a release.
 
     Pages are compared byte for byte by programs with the same one only: another program may write
     other sentences about the same facts.

@@ -75,7 +75,7 @@ def _read_number(cell: str) -> float:
 
 
 def is_ptable(text: str) -> bool:
-    """Whether the first line names the ptable columns i, j and p."""
+    """Return whether the first line names the ptable columns i, j and p."""
     header = text.lstrip("\ufeff").split("\n", 1)[0].replace(";", ",").lower()
     return {"i", "j", "p"} <= {name.strip().strip('"') for name in header.split(",")}
 

@@ -323,7 +323,7 @@ class Account:
 
     @property
     def terms(self) -> dict[str, str]:
-        """Return the accounting and total that a debit records, unless the account is pure."""
+        """The accounting and total that a debit records; empty for a pure account."""
         if self.accounting == "pure":
             return {}
         total = {"total_epsilon": str(self.epsilon), "total_delta": str(self.delta)}

@@ -288,7 +288,7 @@ def _read_amount(text: Any) -> Fraction:
 
 @contextmanager
 def say_spent() -> Iterator[list[Entry | None]]:
-    """Add to any error after a debit that the budget is spent.
+    """Note on any error after a debit that the budget is spent.
 
     Gives a list for the entry, which is empty, or holds None, as long as nothing was debited.
     """

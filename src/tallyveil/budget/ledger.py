@@ -351,7 +351,7 @@ already. Got 'Cases'.
 
 
 def find_look_alike(name: str, names: Iterable[str]) -> str | None:
-    """Return the first of `names` that looks like `name` but differs, or None."""
+    """Find the first of `names` that looks like `name` but differs; None for none."""
     look = _simplify(name)
     return next((other for other in names if other != name and _simplify(other) == look), None)
 

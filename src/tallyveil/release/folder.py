@@ -1,4 +1,4 @@
-"""A release folder appears complete, in one step, or not at all.
+"""Release folders, which appear complete, in one step, or not at all.
 
 Files are written to a hidden folder next to the target, forced to disk and renamed. The name and
 the room on disk are reserved before anything is spent: a full disk costs no budget, and of

@@ -282,7 +282,7 @@ def _find_column(receipt: Receipt, name: str | None) -> ColumnRecord:
 
 
 def _require_public(names: Sequence[str], receipt: Receipt, argument: str) -> None:
-    """Refuse groups that the noise itself has chosen: nothing is unbiased in them."""
+    """Refuse groups chosen by released counts: nothing is unbiased in them."""
     public = receipt.table.published_unchanged
     for name in names:
         if name not in public:
@@ -440,7 +440,7 @@ def _can_tell(record: ColumnRecord) -> bool:
 
 
 def _is_quick(adder: Adder) -> bool:
-    """Return whether groups are added without much work before the first of them."""
+    """Return whether adding groups needs little preparation."""
     if isinstance(adder, MatrixAdder):
         return len(adder.mechanism.matrix) <= WIDEST_MATRIX
     return not isinstance(adder, MatchedAdder) or adder.plain.upper <= WIDEST_MATCHED

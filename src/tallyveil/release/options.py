@@ -52,7 +52,7 @@ def split_names(values: Any, argument: str = "") -> tuple[str, ...]:
 
 
 def require_writable(argument: str, parts: Iterable[Any]) -> None:
-    """Refuse text with halves of a character, which no encoding has."""
+    """Refuse text with half a surrogate pair, which no encoding can write."""
     try:
         for part in parts:
             str(part).encode("utf-8")

@@ -1,4 +1,4 @@
-"""A request meets its table: everything that can fail, before anything is spent.
+"""The plan of a release: everything that can fail, before anything is spent.
 
 A plan holds the confidential counts and the very certified objects that draw, that the ledger
 hashes and that the folder ships. Nothing has been drawn. Where the rows are, in a table here or
@@ -120,7 +120,7 @@ class Rows:
     is_invented = False
 
     def read(self, opened: Opened, entropy: Entropy) -> Reading:
-        """Validate every count and cut it to its bound, once."""
+        """Validate every count and top-code it at its bound, once."""
         request, source = opened.request, opened.source
         if request.microdata:
             return _count_microdata(request, source, entropy)
@@ -146,7 +146,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:
-    """A request that met its rows. Holds the confidential counts; nothing is drawn.
+    """A request with its rows. Holds the confidential counts; nothing is drawn.
 
     Attributes
     ----------
@@ -460,7 +460,7 @@ def _require_free_names(source: Table, request: Request, layout: Layout) -> None
 
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:
-    """Refuse counts above the bound where sums are exact: they would not be once counts are cut."""
+    """Refuse counts above the bound where sums are exact: top-coding would change the sums."""
     method = request.method
     if not (isinstance(method, Sums) and method.exact_level >= 0):
         return
@@ -497,7 +497,7 @@ def read_columns(
 
 
 def _have_categories(source: Table, request: Request, keys: Sequence[str]) -> bool:
-    """Return whether public columns tell categories: a kept measurement, by itself, does not."""
+    """Return whether public columns name categories; a kept measurement alone does not."""
     if request.keep_all or request.by or request.method.public_columns:
         return True
     labels = [name for name in keys if name in source.index_names]

@@ -1,4 +1,4 @@
-"""The main job: a table of counts in, a private table of the same kind out."""
+"""`privatize`: a table of counts in, a private table of the same kind out."""
 
 from __future__ import annotations
 

@@ -237,8 +237,9 @@ def _describe_file(
 def write_releases(
     place: Staging, releases: tuple[Release, ...], home: Rows
 ) -> tuple[Release, ...]:
-    """Write the release folder, or a folder for each level inside it: the data first, batch by
-    batch, then what describes them. Releases of large tables refer to what was written.
+    """Write the release folder, or one for each level inside it: the data first.
+
+    What describes the data follows. Releases of large tables refer to what was written.
     """
     names = [""]
     if releases[0].receipt.level:

@@ -1,4 +1,4 @@
-"""A request in a file: everything a release needs, repeated every month.
+"""Request files: everything a release needs, for every month.
 
 The file is TOML. Its keys are `table` and those of `ReleaseOptions`; objects are tables of the
 file. Paths in it are relative to its own folder.

@@ -74,7 +74,7 @@ Times: TypeAlias = Integers | None
 
 
 class Adder(Protocol):
-    """Way to add published counts into an estimate of the sum of the true ones."""
+    """A way to add published counts into an estimate of the sum of the true ones."""
 
     def add(self, published: Integers, confidence: float, times: Times = None) -> Estimate:
         """Estimate the sum for rows with these published counts, at least one.
@@ -112,7 +112,7 @@ class GeometricAdder:
 
     @property
     def variance(self) -> float:
-        """Of the noise of one row, 2a/(1-a)^2."""
+        """The variance of the noise of one row, 2a/(1-a)^2."""
         return noise_variance(self.rate)
 
     def values(self, draws: Integers) -> Floats:

@@ -46,7 +46,7 @@ class Vault:
 
     @classmethod
     def make(cls, parent: Path, owner: object) -> Vault:
-        """Make a folder that goes with its owner, at the end of the process at the latest."""
+        """Make a folder that is removed with its owner, or when the process ends."""
         return cls(make_private(parent, owner), Entropy().octets(KEY).tobytes())
 
     def save(self, values: NDArray[Any]) -> Piece:
@@ -78,7 +78,7 @@ class Vault:
 
 
 class LabelWriter:
-    """Writes the public columns of one run of rows to a new file, batch by batch."""
+    """A writer of the public columns of one run of rows, batch by batch."""
 
     def __init__(self, vault: Vault, schema: pa.Schema) -> None:
         self.name = f"{uuid.uuid4()}.arrow"

@@ -85,7 +85,7 @@ def _select(frame: Any, names: Sequence[str]) -> Any:
 
 
 def run(frame: Any, names: Sequence[str], task: Task, *, mark_files: bool = False) -> list[Any]:
-    """Run a task on every partition of some columns; gives all results, in their order.
+    """Run a task on every partition of some columns; return all results, in order.
 
     With `mark_files` one more column tells the place of every row: the hash of the file's name,
     and the start of the block, which is below 2^48, in its lower bits.
@@ -117,7 +117,7 @@ def group_rows(frame: Any, names: Sequence[str], task: Task) -> list[Any]:
 def run_by_person(
     frame: Any, names: Sequence[str], place: Callable[..., Any], choose: Task
 ) -> list[Any]:
-    """Place all rows in one stage, and choose of the rows of each person in the next, the last."""
+    """Place all rows in one stage, and choose rows of each person in the next."""
     with _quietly():
         placed = _map(_select(frame, names), lambda batches, _: place(batches), PLACED)
         parts = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))

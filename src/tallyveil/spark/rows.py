@@ -128,7 +128,7 @@ class ClusterRows(Rows):
         return Reading(*read_columns(source, request, lambda _, name, __: counts[name]))
 
     def _stand_in(self, place: int, rows: int) -> ColumnCounts:
-        """Return as many zeros as there are counts, which stay there, in order if counts are."""
+        """Return as many zeros as there are counts, which stay on the cluster."""
         values, parts = np.zeros(rows, np.uint8), [part for part in self.parts if part.rows > 1]
         rises = all(part.rises[place] for part in parts)
         falls = all(part.falls[place] for part in parts)
@@ -217,7 +217,7 @@ def _require_program(results: Sequence[Result]) -> Sequence[Result]:
 
 
 def _require_by_row(request: Request, options: ReleaseOptions) -> None:
-    """Refuse what tasks cannot do that see a part of the rows each."""
+    """Refuse what cannot be done by tasks that see some of the rows."""
     if options.out is None:
         raise UsageError("Rows are staged next to the release folder: give 'out'.")
     method = request.method

@@ -1,4 +1,4 @@
-"""What executors do: stage rows, draw them, count records. Nothing here knows Spark.
+"""Tasks of executors: stage rows, draw them, count records. Nothing here knows Spark.
 
 A task receives its partition's batches and number, and gives results for the driver. Rows are
 drawn from bits that a key and the number of the task decide: an attempt that Spark repeats draws
@@ -84,7 +84,7 @@ def stage_rows(
     labels: Sequence[str],
     options: Source,
 ) -> Iterator[Staged]:
-    """Read rows, the only time; check every count, and keep what is needed in the vault.
+    """Read rows once; check every count, and keep what is needed in the vault.
 
     A further column of the batches, if there is one, marks the place of each row.
     """
@@ -134,7 +134,7 @@ class _Run:
             self.writer.add(batch)
 
     def finish(self, number: int) -> Staged:
-        """Write what is left."""
+        """Write the remaining rows."""
         columns = [np.concatenate(parts) for parts in self.counts.values()]
         if self.writer is not None:
             self.writer.close()
@@ -198,7 +198,7 @@ class Chosen:
 
 
 class _Placing:
-    """Finds the category of every record that meets the conditions."""
+    """A search for the category of every record that meets the conditions."""
 
     def __init__(self, rule: Counting) -> None:
         self.public = Places.of(rule.by, rule.categories, rule.other, rule.bins)

@@ -1,1 +1,1 @@
-"""The studio: the whole job in a browser, on your own machine, on the same road as every door."""
+"""The studio: releases made, checked and read in a browser, by the same transaction."""

@@ -109,7 +109,7 @@ class _Work(Pages):
         return {"cancelled": self.studio.jobs.find(request.path_params["job"]).cancel()}
 
     async def follow_question(self, request: Request) -> Response:
-        """Send the stages of a question, until it is answered; to give it up is to hang up."""
+        """Send the stages of a question until it is answered; hanging up cancels it."""
         name = request.path_params["name"]
         return _send_changes(
             lambda: {"stage": self.studio.stages.get(name, "")}, lambda state: not state["stage"]
@@ -119,7 +119,7 @@ class _Work(Pages):
 def _send_changes(
     look: Callable[[], dict[str, Any]], is_last: Callable[[dict[str, Any]], bool]
 ) -> StreamingResponse:
-    """Send a state whenever it changes, and the last one; then the line is closed."""
+    """Send a state whenever it changes, and the last one; then close the stream."""
 
     async def stream() -> AsyncIterator[str]:
         before = None
@@ -136,7 +136,7 @@ def _send_changes(
 
 
 class _Bundles(Pages):
-    """Releases that somebody looks at: dropped files, a zip, or a folder of the studio's own."""
+    """Releases that are being read: dropped files, a zip, or a folder of the studio's own."""
 
     async def show_check(self, request: Request) -> Response:
         return await self._show(request, "check.html")

@@ -84,7 +84,7 @@ def publish_routes(studio: Studio) -> list[Route]:
 
 
 def _read_name(request: Request) -> str:
-    """Return the name of a file that is sent, for people's eyes only."""
+    """Return the name of an uploaded file, for display only."""
     name = unquote(request.headers.get("x-name", ""))[:500]
     shown = escape_controls(name.replace("\\", "/").rpartition("/")[2])
     if not shown:
@@ -238,7 +238,7 @@ class _Steps(Pages):
         return {**facts, "plan": plan, "leaves": await self._leaves(draft)}
 
     async def _leaves(self, draft: Draft) -> dict[str, str]:
-        """Say what the plan would leave of every budget."""
+        """Describe what the plan would leave of every budget."""
         budget = await self.studio.run(self.studio.read_budget, draft)
         return {account["dataset"]: account["after"] for account in budget["accounts"]}
 

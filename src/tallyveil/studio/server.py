@@ -110,7 +110,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _hang_up(self) -> None:
-        """Close connections on which nothing was asked in time, so that they keep nobody out."""
+        """Close idle connections, so that they keep nobody out."""
         now = time.monotonic()
         lines = cast("set[Any]", self.server_state.connections)
         idle = [line for line in lines if line.cycle is None or line.cycle.response_complete]

@@ -94,7 +94,7 @@ class Draft:
 
     @property
     def is_running(self) -> bool:
-        """Whether the release is being made."""
+        """True while the release is being made."""
         return self.job is not None and self.job.state == "running"
 
     def require_idle(self) -> None:
@@ -198,7 +198,7 @@ class Studio:
         return await loop.run_in_executor(self._threads, partial(work, *arguments))
 
     async def ask(self, request: Request | None, task: str, **arguments: Any) -> Any:
-        """Put a question to a worker; given up when it takes too long or nobody waits for it."""
+        """Ask a worker; give up after too long, or once nobody waits for the answer."""
         workers: list[Worker] = []
         loop = asyncio.get_running_loop()
         name = "" if request is None else request.headers.get("x-watch", "")
@@ -274,7 +274,7 @@ class Studio:
         return self.folder / name
 
     def close(self) -> None:
-        """End what may be ended, wait for what was paid for, delete what was uploaded."""
+        """End unpaid jobs, wait for paid ones, and delete uploads."""
         self.workers.close()
         self.uploads.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -300,7 +300,7 @@ def _describe_account(account: Account, plan: Draft | None) -> dict[str, Any]:
 
 
 def _leave(account: Account, cost: Fraction) -> str:
-    """Say what a plan leaves of a budget."""
+    """Describe what a plan leaves of a budget."""
     rest = account.remaining_epsilon - cost
     if rest < 0:
         return "costs more than is left"

@@ -133,7 +133,7 @@ def _name_key(match: re.Match[str]) -> str:
 
 
 def describe_problem(problem: BaseException) -> str:
-    """Say in a sentence what went wrong; of what was not expected only its kind is named.
+    """Describe an error in a sentence; of an unexpected one, name only its kind.
 
     >>> describe_problem(KeyError(17))
     'Something unexpected went wrong (KeyError). Nothing was released.'

@@ -216,7 +216,7 @@ def _make_query(upper: int) -> Query:
 
 
 def _find_within(plan: Preview, rows: int, confidence: float) -> float | None:
-    """Return how near every count lies with that confidence; None if nothing can be promised."""
+    """Return the distance of every count with that confidence; None if there is no guarantee."""
     distances = []
     for column, method, mechanism in _list_mechanisms(plan):
         if column.upper > WIDEST_EXACT or METHODS[method].adds_up:

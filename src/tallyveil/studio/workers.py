@@ -87,7 +87,7 @@ def _limit_memory() -> None:
 
 
 def _leave(number: int, frame: object) -> NoReturn:
-    """End in order, so that what was reserved is given back."""
+    """Exit by an exception, so that reserved room is given back."""
     sys.exit(128 + number)
 
 
@@ -245,7 +245,7 @@ class Workers:
             self._all.discard(worker)
 
     def close(self) -> None:
-        """End everything but what was paid for, which is waited for."""
+        """End all jobs but paid ones, and wait for those."""
         with self._guard:
             self._closed = True
             everything = list(self._all)
@@ -285,7 +285,7 @@ class Job:
         return {name: getattr(self, name) for name in names}
 
     def cancel(self) -> bool:
-        """Give the job up, if that still costs nothing; say whether it was."""
+        """Cancel the job if it has not been paid for; return whether it was cancelled."""
         with self._guard:
             if self.firm or self.state != "running":
                 return False
