@@ -47,7 +47,7 @@ def test_documents_say_what_the_order_did(tmp_path: Path, method: str) -> None:
         assert columns[2].matching is None
         assert columns[2].spread is not None
     page = (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
-    assert "no row exceeds what is published for hospitalised" in page
+    assert "no row exceeds its released count of hospitalised" in page
 
 
 def test_a_table_that_breaks_the_order_is_released_all_the_same() -> None:

@@ -36,7 +36,7 @@ OF_REQUESTS = ("privatize", "run", "ladder", "inspect")
 app = typer.Typer(
     name="tallyveil",
     cls=HelpGroup,
-    help="Release private counts: choose the best mechanism, prove it, draw from it.",
+    help="Release tables of counts with differential privacy, and check and read releases.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -68,7 +68,7 @@ def root(
     ),
     debug: bool = typer.Option(False, "--debug", help="Show tracebacks (after any command too)."),
 ) -> None:
-    """Release private counts: choose the best mechanism, prove it, draw from it."""
+    """Release tables of counts with differential privacy, and check and read releases."""
     if version:
         from tallyveil import __version__
         from tallyveil.fingerprint import fingerprint

@@ -100,10 +100,10 @@ class Counts(Struct, frozen=True):
     Attributes
     ----------
     allow_duplicates : bool
-        Whether two rows may have the same public labels.
+        Accept rows with the same public labels; asserts that nobody is in two of them.
     allow_totals : bool
-        Whether a row may be labelled Total, or by the beginning of other labels; asserts that it
-        counts nobody twice.
+        Accept rows labelled Total, or by the beginning of other labels; asserts that nobody is
+        counted twice.
     nested : sequence of str
         Count columns that each count some of those in the next, such as deaths,cases: every
         released row keeps that order.
@@ -220,9 +220,9 @@ class Budget(Struct, frozen=True):
     ----------
     accuracy : number
         Instead of `epsilon`: choose it so that released counts are within this many of the true
-        counts ...
+        counts with the probability `confidence`.
     confidence : float
-        ... with this probability.
+        Probability that goes with `accuracy`.
     delta : number
         For geometric and design: the delta of (epsilon, delta)-privacy of each count column, such
         as 1e-6. Noise then has no far tails.
@@ -249,7 +249,7 @@ class Output(Struct, frozen=True):
     Attributes
     ----------
     format : str
-        Format of the data file: "csv" or "parquet"; as the table came if left out.
+        Format of the data file: "csv" or "parquet"; by default that of the table.
     confidential_report : path
         Write a comparison with the true counts here. Keep it secret.
     """
@@ -269,15 +269,15 @@ class About(Struct, frozen=True):
     Attributes
     ----------
     title : str
-        What the release is called.
+        Title of the release.
     publisher : str
-        Who publishes it.
+        Name of the publisher.
     contact : str
-        Where readers can ask.
+        Address for questions.
     period : str
         Reference period, such as 2026-01.
     license : str
-        What readers may do with it, such as CC-BY-4.0.
+        Licence of the release, such as CC-BY-4.0.
     """
 
     title: str = ""

@@ -667,10 +667,10 @@ def _judge(epsilon: Fraction, delta: Fraction, unit: PrivacyUnit) -> str:
 
 def describe_limit(at_most: str, by_rank: bool) -> str:
     """Describe how a nested column was kept below the column `at_most`."""
-    below = f"no row exceeds what is published for {at_most}"
+    below = f"no row exceeds its released count of {at_most}"
     if by_rank:
         return (
             f"Counts were assigned again so that {below}, with the same distribution if "
-            "possible. Rows were ranked by their draws of both columns, where there were enough."
+            "possible. Rows were ranked by noisy counts of both columns, if there were enough."
         )
     return f"Noisy counts were lowered so that {below}."

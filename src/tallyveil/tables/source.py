@@ -30,8 +30,10 @@ class Source(Struct, frozen=True):
         Footnote lines at the end that are not read.
     comment : str
         Lines that begin with this are not read, such as "#".
-    thousands, decimal : str
-        Separators of thousands and decimals in counts.
+    thousands : str
+        Separator of thousands in counts.
+    decimal : str
+        Decimal point of counts.
     na_values : sequence of str
         Codes of a missing count, such as "*". Rows with one are not released; which rows these are
         must be public.

@@ -217,6 +217,7 @@ def test_the_publisher_and_the_page_say_that_no_margin_is_measured(
     done = CliRunner().invoke(program.app, ["privatize", str(tmp_path / "t.csv"), *words])
     assert done.exit_code == 0
     assert ("as accurate as separate ones" in " ".join(done.stderr.split())) == is_told
+    assert ("noise on margins and counts" in done.stdout) != is_told
     page = " ".join((tmp_path / "r" / "METHODOLOGY.html").read_text(encoding="utf-8").split())
     assert ("Sums that are not exact were added up from them" in page) == is_told
     assert ("Sums of every margin and single counts were protected" in page) != is_told

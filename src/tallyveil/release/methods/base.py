@@ -229,8 +229,8 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     Attributes
     ----------
     unbiased : bool
-        Whether the column NAME_unbiased is published as well: each row's noisy count before it was
-        clamped or ranked. It can be negative, is right on average and costs nothing more.
+        Release the column NAME_unbiased as well: each row's noisy count before it was clamped or
+        ranked. It can be negative, is right on average and costs nothing more.
     """
 
     brief: ClassVar[str] = ""

@@ -34,14 +34,14 @@ class Geometric(Method, frozen=True, tag="geometric"):
     Attributes
     ----------
     signed : bool
-        Whether counts are published as drawn, negative ones too: each value and each sum of values
-        is then right on average. There is no upper bound then.
+        Release counts as drawn, negative ones too: each value and each sum of values is then right
+        on average. There is no upper bound then.
     """
 
     brief: ClassVar[str] = "noise on every count"
     words: ClassVar[str] = (
         "Every count was replaced by a random one near it (two-sided geometric noise, kept "
-        "inside the range)."
+        "within the range)."
     )
     good_for: ClassVar[str] = "Reading single counts, with an accuracy that is promised beforehand."
     widest: ClassVar[int] = NO_UPPER

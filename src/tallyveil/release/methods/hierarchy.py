@@ -93,7 +93,7 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         "All of them were combined into the best unbiased estimate that adds up.",
         "From the grand total down, sums were made whole numbers of at least 0 that add up "
         "exactly.",
-        "From what was drawn, and nothing else, the distribution of counts was estimated.",
+        "The distribution of counts was estimated from these noisy values alone.",
         "Rows were ranked by what they are expected to be, and counts with that distribution "
         "were assigned; they were then raised or lowered by one until every group had its sum.",
     )

@@ -69,25 +69,24 @@ class Preserve(Method, frozen=True, tag="preserve"):
     Attributes
     ----------
     priority : str or number
-        What matters most: "distribution", "balanced" (single counts err about as much as plain
-        noise would) or "counts"; or how much error of single counts one unit of distribution error
-        is worth. At 0 each row gets its best guess; from 1 on counts have exactly the estimated
+        What matters most: "distribution", "balanced" (errors of cells are about those of plain
+        noise) or "counts"; or how much error of cells one unit of distribution error is worth.
+        At 0 each row gets its best guess; from 1 on counts have exactly the estimated
         distribution.
     """
 
     brief: ClassVar[str] = "noise on every count, then adjusted to keep the distribution of counts"
     words: ClassVar[str] = (
-        "Individual counts were protected with noise, and so was all that was learnt of the "
-        "table's distribution of counts. Rows were then ranked by their noisy counts, and the "
-        "published counts assigned in that order so that the table follows the protected "
-        "distribution."
+        "Noise was added to every count and, if measured, to the distribution of counts. Rows were "
+        "then ranked by their noisy counts, and the released counts assigned in that order, so "
+        "that the table follows the estimated distribution."
     )
     steps: ClassVar[tuple[str, ...]] = (
-        "Noise was added to every count, and the result kept inside the range.",
-        "From what was drawn, and nothing else, the distribution of counts was estimated.",
+        "Noise was added to every count, and the result kept within the range.",
+        "The distribution of counts was estimated from these noisy values alone.",
         "Rows were ranked by their noisy counts, ties in random order, and counts with "
-        "exactly that distribution were assigned in this order. This step looks at no "
-        "confidential value.",
+        "exactly that distribution were assigned in this order. This step uses no "
+        "confidential data.",
     )
     good_for: ClassVar[str] = (
         "Maps, histograms and models of the whole table: the table keeps its shape."
@@ -221,9 +220,9 @@ def describe_tradeoff(tradeoff: Tradeoff | None) -> tuple[str, ...]:
     """Describe how counts were moved at a tradeoff below 1, as a step of the page."""
     if isinstance(tradeoff, str):
         step = (
-            "Where the estimated distribution says that such counts would err more than plain "
-            "noise at the same epsilon, counts far from what their row's noisy count says were "
-            "moved towards it, the least likely first, until they no longer would."
+            "Where such counts were expected to have a larger error than plain noise at the same "
+            "epsilon, those far from their row's noisy count were moved towards it, the least "
+            "likely first, until the expected error was as small."
         )
         return (step,)
     if tradeoff is None or tradeoff >= 1:
@@ -231,9 +230,9 @@ def describe_tradeoff(tradeoff: Tradeoff | None) -> tuple[str, ...]:
     share = shown_rational(tradeoff)
     part = f"the central part, of probability {share}," if tradeoff else "the middle"
     step = (
-        f"Where such a count lay outside {part} of what the row's noisy count and the estimated "
-        "distribution say of it, it was moved to the nearest end. So the table follows the "
-        "estimated distribution in part only, and single counts err less."
+        f"Where such a count lay outside {part} of its distribution given the row's noisy count, "
+        "it was moved to the nearest end. The table therefore follows the estimated distribution "
+        "in part only, and single counts are more accurate."
     )
     return (step,)
 
@@ -241,7 +240,7 @@ def describe_tradeoff(tradeoff: Tradeoff | None) -> tuple[str, ...]:
 def show_tradeoff(tradeoff: Tradeoff) -> str:
     """Write a tradeoff as a page shows it."""
     if isinstance(tradeoff, str):
-        return "the largest at which single counts err no more than plain noise"
+        return "the largest at which errors of counts are those of plain noise at most"
     return shown_rational(tradeoff)
 
 

@@ -52,19 +52,19 @@ class Strata(Method, frozen=True, tag="strata"):
         "noise on every count, then adjusted to keep the distribution in each group"
     )
     words: ClassVar[str] = (
-        "Individual counts were protected with noise, and so was all that was learnt of their "
-        "distribution within each public group of rows. Rows of each group were then ranked by "
-        "their noisy counts, and the published counts assigned in that order so that every "
-        "group, and the whole table, follows the protected distribution."
+        "Noise was added to every count and, if measured, to the distribution of counts within "
+        "each public group of rows. Rows of each group were then ranked by their noisy counts, and "
+        "the released counts assigned in that order, so that every group, and the whole table, "
+        "follows the estimated distribution."
     )
     steps: ClassVar[tuple[str, ...]] = (
-        "Noise was added to every count, and the result kept inside the range.",
-        "From what was drawn, and nothing else, the distribution within each group was "
-        "estimated, the nearer to that of the whole table the more alike groups are, and "
-        "reconciled with that of the whole.",
+        "Noise was added to every count, and the result kept within the range.",
+        "The distribution within each group was estimated from these noisy values alone, the "
+        "closer to that of the whole table the more alike groups are, and reconciled with that of "
+        "the whole.",
         "Rows of each group were ranked by their noisy counts, ties in random order, and "
-        "counts with that distribution were assigned in this order. This step looks at no "
-        "confidential value.",
+        "counts with that distribution were assigned in this order. This step uses no "
+        "confidential data.",
     )
     reason: ClassVar[str] = "strata were requested"
     matches: ClassVar[bool] = True
