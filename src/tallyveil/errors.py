@@ -147,15 +147,6 @@ class MissingExtraError(TallyveilError, ImportError):
         )
 
 
-def numbered(number: int, noun: str) -> str:
-    """Write a number and its noun, which is in the plural unless the number is 1.
-
-    >>> numbered(1, "row"), numbered(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def describe_kind(value: object) -> str:
     """Describe the type of `value` without quoting it.
 
@@ -163,6 +154,15 @@ def describe_kind(value: object) -> str:
     ('None', 'a value of type list')
     """
     return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def numbered(number: int, noun: str) -> str:
+    """Write a number and its noun, which is in the plural unless the number is 1.
+
+    >>> numbered(1, "row"), numbered(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _shorten(value: object) -> str:

@@ -72,7 +72,7 @@ def warn_of_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
 
 
 def _note_on_cut(plan: ReleasePlan) -> str:
-    """Note that counts exceed the upper bound, without their number."""
+    """Note counts above the upper bound, without saying how many."""
     bounds = " or 'upper_column'" if plan.method.upper_column else ""
     cut: dict[str, list[str]] = {}
     for column in plan.request.columns:

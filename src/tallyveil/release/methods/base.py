@@ -368,7 +368,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         return {"accuracy": to_plain(accuracy.record())}
 
     def note(self, plans: Sequence[Plan]) -> str:
-        """Return a note for the publisher before anything is spent; empty for none."""
+        """Warn the publisher before anything is spent; empty where there is no need."""
         return ""
 
     # -- the draw, and what follows from it ------------------------------------------------------
