@@ -74,7 +74,10 @@ def test_other_tables_are_not(frame, options):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [("", "above 1,000,000,000, the largest that is published,"), ("--upper 9", "above --upper")],
+    [
+        ("", "exceed 1,000,000,000, the largest released count,"),
+        ("--upper 9", "exceed --upper and"),
+    ],
 )
 def test_at_a_screen_what_is_cut_names_its_bound(options, words, tmp_path):
     table = tmp_path / "t.csv"

@@ -128,7 +128,7 @@ def describe_repeat(row: int, names: Sequence[str]) -> TableError:
     return TableError(
         f"Row {row + 1} repeats the category of an earlier row "
         f"({', '.join(names[:4])}{', ...' if len(names) > 4 else ''}): one person could be in "
-        "both. Merge the rows, or set counts.allow_duplicates=True if no person is in two "
+        "both. Merge the rows, or use counts.allow_duplicates=True if no person is in two "
         "rows."
     )
 

@@ -111,7 +111,7 @@ def _build(rows: list[list[Any]], scan: _Scan, options: Source) -> Table:
         if not names_read[k] or (header, k + 1) in scan.odd:
             raise TableError(
                 f"Column {_letter(k + 1)} of the sheet has no name in the header row. Give it one; "
-                "if the header is further down, set 'source.skiprows'."
+                "if the header is further down, use 'source.skiprows'."
             )
         names.append(names_read[k])
     require_own_names(names)

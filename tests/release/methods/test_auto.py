@@ -57,7 +57,7 @@ def test_the_receipt_says_what_was_predicted() -> None:
     assert str(predict(500, 9, Fraction(1))) in column.why
     (column,) = tv.privatize([0, 3] * 20, upper=9, epsilon=6).receipt.columns
     assert column.method.name == "geometric"
-    assert "the errors of preserve are predicted" in column.why
+    assert "predicted error of preserve relative" in column.why
     (column,) = tv.privatize([0, 3], upper=9, epsilon=1).receipt.columns
     assert (column.method.name, "2 rows cannot show" in column.why) == ("geometric", True)
     assert "assuming at least" in choose_method(None, 9, Fraction(1))[1]
