@@ -85,7 +85,7 @@ def test_the_bound_holds_and_the_column_never_leaves(tmp_path, kind):
     assert "one person with at most 2 records" in rel.receipt.promise
     assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
     assert b"who" not in rel.files[rel.receipt.table.file]
-    assert "3 of 8 rows (37.5%) were left out" in (tmp_path / "secret.html").read_text()
+    assert "3 of 8 records (37.5%) were left out" in (tmp_path / "secret.html").read_text()
     assert "3 of 8 rows" not in page
 
 
