@@ -69,14 +69,21 @@ def test_a_forged_release_is_exit_code_1(tallyveil, release, forge, check):
     assert "does NOT check" in done.stdout
 
 
-def test_a_page_of_another_version_is_exit_code_3_and_never_passes(tallyveil, release):
-    """Nobody can compare it, so it may say anything: the verdict must not be good."""
-    receipt, page = release / "receipt.json", release / "METHODOLOGY.html"
+def name_other_templates(release):
+    """Let a receipt say that another version of Tallyveil wrote the page."""
+    receipt = release / "receipt.json"
     digest = json.loads(receipt.read_text())["program"]["page"]
     receipt.write_text(receipt.read_text().replace(digest, "0" * 64))
-    page.write_text(page.read_text().replace("at most 2.72", "at most 1.01"))
     forging.reseal(release)
+
+
+def test_a_page_of_another_version_is_exit_code_3_and_never_passes(tallyveil, release):
+    """Nobody can compare it, so it may say anything: the verdict must not be good."""
+    page = release / "METHODOLOGY.html"
+    page.write_text(page.read_text().replace("at most 2.72", "at most 1.01"))
+    name_other_templates(release)
     done = tallyveil("check", release, check=3)
+    assert "every document follows" not in done.stdout
     assert "not compared page" in done.stdout
     assert "The page was written by another version" in " ".join(done.stdout.split())
     assert "This release checks" not in done.stdout
@@ -85,7 +92,16 @@ def test_a_page_of_another_version_is_exit_code_3_and_never_passes(tallyveil, re
     assert not verdict["ok"]
     assert [check["check"] for check in verdict["checks"] if not check["ok"]] == ["page"]
     forge_count(release)
-    tallyveil("check", release, check=1)
+    verdict = json.loads(tallyveil("check", release, "--json", check=1).stdout)
+    assert verdict["promised"] == []
+
+
+def test_pages_of_a_ladder_by_another_version_are_exit_code_3(tallyveil, tmp_path):
+    privatize([i % 7 for i in range(300)], upper=9, epsilons=[2, 1], out=tmp_path / "out")
+    for level in (tmp_path / "out").iterdir():
+        name_other_templates(level)
+    done = tallyveil("check", tmp_path / "out", check=3)
+    assert done.stdout.count("not compared level-") == 2
 
 
 def test_json_and_a_folder_that_is_none(tallyveil, release):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from itertools import islice, pairwise
 from pathlib import Path
@@ -83,10 +84,6 @@ Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
 MOST_FILES = 10_000
 """Files a release folder may have."""
 
-PROMISED = (
-    "The files are those of the receipt; each draw was certified private at the epsilon stated.",
-    "The amounts add up, and every document follows from the receipt's facts.",
-)
 NOT_SHOWN = (
     "that the counts were really drawn from the certified mechanisms, once, from the true table",
     "how often a person was counted, in what columns, and that a given upper bound did not "
@@ -392,7 +389,7 @@ def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashe
 def _check_levels(root: Path, levels: list[Path], large: bool) -> list[Finding]:
     """Check every level by itself, and then that they belong together."""
     findings = [
-        Finding(f"{level.name}: {finding.name}", finding.ok, finding.detail)
+        replace(finding, name=f"{level.name}: {finding.name}")
         for level in levels
         for finding in _check_release(level, large)
     ]
@@ -422,6 +419,17 @@ def _check_together(root: Path, levels: list[Path]) -> str:
         nested = all(more[: len(less)] == less for less, more in pairwise(tables))
         require(nested, "the levels were not drawn one from the other")
     return f"{len(levels)} levels of release {first.release}; all together cost what the first does"
+
+
+def list_shown(findings: Sequence[Finding]) -> tuple[str, str]:
+    """Say what findings show where nothing that was compared fails."""
+    compared = all(finding.compared for finding in findings)
+    documents = "document" if compared else f"document but {METHODOLOGY}, which was not compared,"
+    return (
+        "The files are those of the receipt; each draw was certified private at the epsilon "
+        "stated.",
+        f"The amounts add up, and every {documents} follows from the receipt's facts.",
+    )
 
 
 def describe_checked(folder: Path) -> dict[str, str]:

@@ -50,7 +50,7 @@ def command(
     the one that paid for it: found, not found or different.
     """
     from tallyveil.check.findings import judge
-    from tallyveil.check.package import NOT_SHOWN, PROMISED, describe_checked
+    from tallyveil.check.package import NOT_SHOWN, describe_checked, list_shown
 
     if (ledger is None) != (dataset is None):
         raise tv.UsageError("Give --ledger and --dataset together.")
@@ -61,10 +61,11 @@ def command(
         findings.append(check_ledger(folder, ledger, dataset))
     verdict = judge(findings)
     facts = {} if verdict.code == 1 else describe_checked(folder)
+    shown = list_shown(findings) if facts else ()
     if as_json:
         checks = [finding.to_dict() for finding in findings]
         head = {"ok": verdict.ok, "verdict": verdict.sentence, "checks": checks}
-        print_json({**head, **facts, "promised": PROMISED, "cannot_be_checked": NOT_SHOWN})
+        print_json({**head, **facts, "promised": shown, "cannot_be_checked": NOT_SHOWN})
         raise typer.Exit(verdict.code)
     for finding in findings:
         style = "green" if finding.ok else "bold red" if finding.compared else "yellow"
@@ -74,7 +75,7 @@ def command(
     for name, text in facts.items():
         out.print(one_line(f"  {name:<11} {text}"))
     if facts:
-        for name, sentences in (("Shown:", PROMISED), ("No check can show:", NOT_SHOWN)):
+        for name, sentences in (("Shown:", shown), ("No check can show:", NOT_SHOWN)):
             out.print("\n  - ".join([name, *sentences]))
     raise typer.Exit(verdict.code)
 

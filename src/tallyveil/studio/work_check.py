@@ -10,7 +10,7 @@ from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.files import read_mechanism
 from tallyveil.check.findings import judge
 from tallyveil.check.ledger import check_ledger
-from tallyveil.check.package import NOT_SHOWN, PROMISED, check_package, describe_checked
+from tallyveil.check.package import NOT_SHOWN, check_package, describe_checked, list_shown
 from tallyveil.errors import TallyveilError
 from tallyveil.evaluate import audit_mechanism
 from tallyveil.mechanism import Mechanism, as_mechanism, is_matrix_file
@@ -82,7 +82,7 @@ def _check_release(place: Path, ledger: str | None, dataset: str | None) -> dict
         return result
     return result | {
         "facts": describe_checked(place),
-        "shown": PROMISED,
+        "shown": list_shown(findings),
         "not_shown": NOT_SHOWN,
         "matrices": _describe_columns(place),
     }
