@@ -58,6 +58,18 @@ def test_nothing_is_left_when_writing_fails(tmp_path, monkeypatch, name):
     assert names(tmp_path) == []
 
 
+def test_a_failure_after_the_folder_appeared_says_so(tmp_path, monkeypatch):
+    real = package._force_names
+    force = lambda folder: full() if folder == tmp_path else real(folder)  # noqa: E731
+    monkeypatch.setattr(package, "_force_names", force)
+    with (
+        pytest.raises(PackageError, match="was published, but then the disk failed"),
+        reserve_folder(tmp_path / "out", 10) as place,
+    ):
+        place.commit({"": {"x": b"1"}})
+    assert names(tmp_path / "out") == [CHECKSUMS, "x"]
+
+
 @pytest.mark.parametrize("kind", ["folder", "file", "broken link"])
 def test_what_exists_is_never_touched(tmp_path, kind):
     target = tmp_path / "out"

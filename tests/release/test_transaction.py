@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import pickle
 from fractions import Fraction
 
@@ -78,6 +79,37 @@ def test_what_fails_after_the_debit_says_that_the_budget_was_spent(
     assert ("The budget was spent before that, by entry 2 of the ledger." in text) == debited
     assert (book.account("cases").remaining_epsilon == 1) == debited
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("problem", ["the source is saved again", "no room for the report"])
+def test_a_confidential_report_never_fails_after_the_folder_appeared(
+    book, tmp_path, monkeypatch, problem
+):
+    table, report = tmp_path / "t.csv", tmp_path / "secret.html"
+    table.write_text("id,n\n" + "".join(f"{i},{i % 7}\n" for i in range(90)))
+    real = transaction.Staging.commit
+
+    def commit(place, folders):
+        folder = real(place, folders)
+        table.write_text("id,n\n1,1\n")
+        return folder
+
+    def open_full(handle, *args, **options):
+        os.close(handle)
+        return open("/dev/full", *args, **options)
+
+    def run():
+        return pay(book, tmp_path, table, count="n", keep="id", confidential_report=report)
+
+    if problem == "no room for the report":
+        monkeypatch.setattr(transaction, "open", open_full, raising=False)
+        with pytest.raises(tv.UsageError, match=r"report cannot be written: No space.*Nothing was"):
+            run()
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["budget.db", "t.csv"]
+        return
+    monkeypatch.setattr(transaction.Staging, "commit", commit)
+    run()
+    assert "CONFIDENTIAL" in report.read_text()
 
 
 @pytest.mark.parametrize("cost", [{}, {"epsilon": None, "epsilons": [1, "1/2"]}])

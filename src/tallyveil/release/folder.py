@@ -160,11 +160,16 @@ def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
         place = Staging(target, hidden)
         _reserve(hidden / RESERVE, room)
         yield place
-    except PermissionError as problem:
-        raise PackageError(
-            f"There is no permission to write in {str(target.parent)!r}."
-        ) from problem
     except OSError as problem:
+        if place is not None and place.committed:
+            raise PackageError(
+                f"{str(target)!r} was published, but then the disk failed: {problem.strerror}. "
+                "Check it with: tallyveil check"
+            ) from problem
+        if isinstance(problem, PermissionError):
+            raise PackageError(
+                f"There is no permission to write in {str(target.parent)!r}."
+            ) from problem
         if problem.errno in NO_ROOM:
             raise PackageError(
                 f"The disk has no room for the release, which needs about {room:,} bytes at "

@@ -110,12 +110,12 @@ def publish_table(
             _build_release(plan, level, dict(zip(published, columns, strict=True)), head)
             for level, columns in enumerate(zip(*published.values(), strict=True))
         )
+        if report is not None:  # before the folder appears: an error says that nothing did
+            _write_report(report, _compare_with_truth(plan, releases[0]))
         if place is not None:
             releases = write_releases(place, releases, plan.home)
         else:  # nothing of the confidential file may stay within reach
             releases = tuple(replace(release, data=release.data.hold()) for release in releases)
-        if report is not None:
-            report.write(_compare_with_truth(plan, releases[0]))
     return releases
 
 
@@ -340,6 +340,17 @@ def _reserve_report(options: ReleaseOptions) -> Iterator[IO[str] | None]:
         except BaseException:
             path.unlink(missing_ok=True)
             raise
+
+
+def _write_report(file: IO[str], text: str) -> None:
+    """Write the whole report now; closing its file then writes nothing."""
+    try:
+        file.write(text)
+        file.flush()
+    except OSError as problem:
+        raise UsageError(
+            f"The confidential report cannot be written: {problem.strerror}. Nothing was published."
+        ) from None
 
 
 def _bad_report(path: Path) -> UsageError:
