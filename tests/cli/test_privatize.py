@@ -121,9 +121,12 @@ def test_a_mechanism_of_ones_own_is_drawn_from(tallyveil, cases, tmp_path):
 def test_the_confidential_report_stays_outside(tallyveil, cases, tmp_path):
     out, report = tmp_path / "release", tmp_path / "secret.html"
     words = (BASE, cases, "--out", out, "--confidential-report")
-    inside = tallyveil(*words, out / "secret.html", check=2)
-    assert "outside the release folder" in inside.stderr
-    assert not out.exists()
+    (tmp_path / ".release.partial").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path)
+    for folder in (out, tmp_path / ".release.partial", tmp_path / "link" / ".release.partial"):
+        inside = tallyveil(*words, folder / "secret.html", check=2)
+        assert "outside the release folder" in inside.stderr
+        assert not out.exists()
     done = tallyveil(*words, report, check=0)
     assert "CONFIDENTIAL" in done.stderr
     text = report.read_text()

@@ -70,6 +70,19 @@ def test_a_failure_after_the_folder_appeared_says_so(tmp_path, monkeypatch):
     assert names(tmp_path / "out") == [CHECKSUMS, "x"]
 
 
+@pytest.mark.parametrize("inner", ["", "level-1"])
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_what_others_put_into_the_hidden_folder_is_never_published(tmp_path, kind, inner):
+    with (  # noqa: PT012
+        pytest.raises(PackageError, match="Something else was put into"),
+        reserve_folder(tmp_path / "out", 10) as place,
+    ):
+        (place.hidden / inner).mkdir(exist_ok=True)
+        occupy(place.hidden / inner / ".secret", kind, tmp_path)
+        place.commit({inner: {"x": b"1"}})
+    assert names(tmp_path) == []
+
+
 @pytest.mark.parametrize("kind", ["folder", "file", "broken link"])
 def test_what_exists_is_never_touched(tmp_path, kind):
     target = tmp_path / "out"

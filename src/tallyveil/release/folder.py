@@ -106,12 +106,26 @@ class Staging:
             _force_names(folder)
         os.chmod(self.hidden, _usual_mode(self.hidden))
         _force_names(self.hidden)
+        self._require_own(folders)
         if os.path.lexists(self.target):
             raise _exists(self.target)
         os.rename(self.hidden, self.target)
         self.committed = True
         _force_names(self.target.parent)
         return self.target
+
+    def _require_own(self, folders: Mapping[str, Mapping[str, bytes]]) -> None:
+        """Refuse files of others: they would be published."""
+        own = {
+            self.hidden / inner / name
+            for inner, files in folders.items()
+            for name in ("", *files, *self.written.get(inner, {}), CHECKSUMS)
+        }
+        if set(self.hidden.rglob("*")) - own:
+            raise PackageError(
+                f"Something else was put into {str(self.hidden)!r}, so nothing was published. "
+                "Leave that folder to Tallyveil."
+            )
 
     def free_room(self) -> None:
         """Give the reserved room to the files that are written now."""
@@ -195,6 +209,11 @@ def require_new_folder(folder: str | Path) -> Path:
     return target
 
 
+def hide_folder(target: Path) -> Path:
+    """Return the path of the hidden folder in which a release folder is written."""
+    return target.with_name(f".{target.name}.partial")
+
+
 def _exists(target: Path) -> PackageError:
     return PackageError(
         f"{str(target)!r} exists already. A release is never overwritten: name a new folder."
@@ -216,7 +235,7 @@ def _take_name(target: Path) -> tuple[Path, int]:
 
     What a killed process left there is deleted: its lock died with it.
     """
-    hidden = target.with_name(f".{target.name}.partial")
+    hidden = hide_folder(target)
     while True:
         is_new = _make_new(hidden)
         if fcntl is None:

@@ -23,7 +23,7 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.release.accuracy import Figures, Outcome
 from tallyveil.release.column import PublishedColumn
-from tallyveil.release.folder import Staging, require_new_folder, reserve_folder
+from tallyveil.release.folder import Staging, hide_folder, require_new_folder, reserve_folder
 from tallyveil.release.groups import state_groups
 from tallyveil.release.methods.base import DISTRIBUTION, Plan, PlannedStage
 from tallyveil.release.options import ReleaseOptions
@@ -137,11 +137,18 @@ def _check_places(options: ReleaseOptions) -> None:
         require_new_folder(options.out)  # and again, without a gap, when it is reserved and made
     if options.output.confidential_report is None:
         return
-    report = Path(options.output.confidential_report).absolute()
-    if options.out is not None and Path(options.out).absolute() in (report, *report.parents):
-        raise UsageError("The confidential report must lie outside the release folder.")
+    report = _find_place(options.output.confidential_report)
+    if options.out is not None:
+        target = _find_place(os.path.abspath(options.out))
+        if {target, hide_folder(target)} & {report, *report.parents}:
+            raise UsageError("The confidential report must lie outside the release folder.")
     if os.path.lexists(report) or not report.parent.is_dir():
         raise _bad_report(report)
+
+
+def _find_place(path: str) -> Path:
+    """Return the path of a new file or folder without links on the way to it."""
+    return Path(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
 def open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
