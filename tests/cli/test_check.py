@@ -104,6 +104,16 @@ def test_pages_of_a_ladder_by_another_version_are_exit_code_3(tallyveil, tmp_pat
     assert done.stdout.count("not compared level-") == 2
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_files_that_are_missing_or_should_not_be_there_are_named(tallyveil, release, listed):
+    (release / ".DS_Store").touch()
+    if listed:
+        forging.reseal(release)
+    assert "Unexpected file .DS_Store: remove it." in tallyveil("check", release, check=1).stdout
+    (release / "METHODOLOGY.html").unlink()
+    assert "METHODOLOGY.html is missing." in tallyveil("check", release, check=1).stdout
+
+
 def test_json_and_a_folder_that_is_none(tallyveil, release):
     verdict = json.loads(tallyveil("check", release, "--json", check=0).stdout)
     assert verdict["ok"]

@@ -54,6 +54,7 @@ from tallyveil.release.release import (
     read_json,
     read_receipt,
     require_listed_files,
+    require_names,
 )
 from tallyveil.tables.counts import LARGEST, read_counts, read_plain_counts
 from tallyveil.tables.labels import find_formulas, require_own_names
@@ -165,8 +166,7 @@ def _check_files(root: Path, hashed: Hashed) -> str:
         listed[name] = value
     is_one_form = read_file(root / CHECKSUMS) == list_checksums(listed).encode()
     require(is_one_form, f"{CHECKSUMS} has another form")
-    odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
-    require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
+    require_names(present, {*listed, CHECKSUMS})
     for name, value in listed.items():
         _, digest = hashed(root / name)
         require(digest == value, f"{name} was changed: its checksum does not match")
@@ -397,8 +397,7 @@ def _check_levels(root: Path, levels: list[Path], large: bool) -> list[Finding]:
 
 
 def _check_together(root: Path, levels: list[Path]) -> str:
-    odd = sorted({path.name for path in root.iterdir()} - {path.name for path in levels})
-    require(not odd, f"{odd[:1]} does not belong to a ladder")
+    require_names({path.name for path in root.iterdir()}, {path.name for path in levels})
     receipts = [read_receipt(level) for level in levels]
     first = receipts[0]
     numbers = [receipt.level for receipt in receipts]

@@ -6,7 +6,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
@@ -313,8 +313,15 @@ def require_listed_files(root: Path, receipt: Receipt) -> None:
     for stage in receipt.stages:
         expected |= {stage.file, stage.certificate_file}
     expected |= set() if receipt.sums is None else set(receipt.sums.files)
-    odd = sorted({path.name for path in root.iterdir()} ^ expected)
-    require(not odd, f"{', '.join(odd[:3])}: in the folder or in the receipt, but not in both")
+    require_names({path.name for path in root.iterdir()}, expected)
+
+
+def require_names(present: Set[str], expected: Set[str]) -> None:
+    """Raise a `PackageError` that names a file which is missing or should not be there."""
+    for name in sorted(expected - present):
+        raise PackageError(f"{name} is missing.")
+    for name in sorted(present - expected):
+        raise PackageError(f"Unexpected file {name}: remove it.")
 
 
 def describe_again(column: ColumnRecord, method: Method, certified: Sequence[Certified]) -> Figures:
