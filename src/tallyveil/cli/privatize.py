@@ -170,7 +170,7 @@ def publish_file(
     releases and the columns of the table that are not released.
     """
     from tallyveil.release.transaction import publish_table
-    from tallyveil.release.warnings import list_notes, list_unreleased
+    from tallyveil.release.warnings import list_unreleased, list_warnings
 
     if options.out is None:
         raise tv.UsageError("Name the release folder with --out, or give --dry-run.")
@@ -178,7 +178,7 @@ def publish_file(
 
     def remark(plan: ReleasePlan) -> None:
         unreleased.extend(list_unreleased(plan))
-        for text in list_notes(plan):
+        for text in list_warnings(plan):
             note(spell_message(text))
 
     words = shlex.join(sys.argv)

@@ -39,6 +39,9 @@ def list_warnings(plan: ReleasePlan) -> list[str]:
         _warn_of_kept_counts(plan),
         _warn_of_formulas(plan),
         warn_of_cost(sum((epsilon for _, epsilon in plan.charges), Fraction(0)), plan.delta),
+        _warn_of_cut(plan),
+        plan.columns[0].method.note(plan.columns),
+        _warn_of_idle_delta(plan),
     )
     return [warning for warning in warnings if warning]
 
@@ -47,16 +50,6 @@ def list_unreleased(plan: ReleasePlan) -> list[str]:
     """List the columns of the table that are not released: neither counted nor public."""
     released = {*plan.layout.keep, *plan.counts}
     return [name for name in plan.source.names if name not in released]
-
-
-def list_notes(plan: ReleasePlan) -> list[str]:
-    """List all warnings and, for a user at a screen, what was top-coded or is not measured."""
-    notes = (
-        _note_on_cut(plan),
-        plan.columns[0].method.note(plan.columns),
-        _note_on_delta(plan),
-    )
-    return [*list_warnings(plan), *filter(None, notes)]
 
 
 def warn_of_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
@@ -71,8 +64,8 @@ def warn_of_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
     return f"Epsilon {float(cost):g} protects little: most releases use 1 or less in total."
 
 
-def _note_on_cut(plan: ReleasePlan) -> str:
-    """Note counts above the upper bound, without saying how many."""
+def _warn_of_cut(plan: ReleasePlan) -> str:
+    """Warn of counts above the upper bound, without saying how many."""
     bounds = " or 'upper_column'" if plan.method.upper_column else ""
     cut: dict[str, list[str]] = {}
     for column in plan.request.columns:
@@ -87,8 +80,8 @@ def _note_on_cut(plan: ReleasePlan) -> str:
     return " ".join([*notes, "Use 'confidential_report' to see how much."]) if cut else ""
 
 
-def _note_on_delta(plan: ReleasePlan) -> str:
-    """Note a delta that was given and is not spent."""
+def _warn_of_idle_delta(plan: ReleasePlan) -> str:
+    """Warn of a delta that was given and is not spent."""
     unit = plan.request.unit
     if not unit.separate or unit.delta:
         return ""

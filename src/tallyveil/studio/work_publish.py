@@ -33,7 +33,7 @@ from tallyveil.release.preview import (
 from tallyveil.release.request import ColumnRequest
 from tallyveil.release.split import split_budget
 from tallyveil.release.transaction import publish_table
-from tallyveil.release.warnings import list_notes, warn_of_cost
+from tallyveil.release.warnings import list_warnings, warn_of_cost
 from tallyveil.studio.choices import Place, list_choices, make_options, write_command, write_python
 from tallyveil.studio.wording import RefusedError, name_options
 from tallyveil.studio.workers import Say
@@ -145,7 +145,7 @@ def publish(
     remarks: list[str] = []
 
     def remark(plan: ReleasePlan) -> None:
-        remarks.extend(map(name_options, list_notes(plan)))
+        remarks.extend(map(name_options, list_warnings(plan)))
 
     shareable = _rename_files(options)
     command = hide_in_command(write_command(shown, shareable))
