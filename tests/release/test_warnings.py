@@ -42,7 +42,7 @@ MIXED = FRAME.assign(cases=[1, 3, 2, 9])
 @pytest.mark.parametrize(
     ("frame", "options", "words"),
     [
-        (MIXED.assign(deaths=[1, 0, 2, 1]), {}, "Published unchanged.*'deaths'"),
+        (MIXED.assign(deaths=[3, 0, 2, 1]), {}, "keep='all' releases deaths unchanged. If it"),
         (MIXED.assign(county=["=1+1", "b", "c", "d"]), {}, "Cells of 'county' begin with ="),
         (MIXED.assign(county=["-x", "b", "c", "d"]), {}, "Cells of 'county' begin with ="),
         (MIXED, {"epsilon": 9}, "Epsilon 9 protects little"),
@@ -61,17 +61,27 @@ def test_what_else_a_publisher_is_warned_of(frame, options, words):
     ("frame", "options"),
     [
         (MIXED.assign(year=2026), {"keep": ["county", "year"]}),
+        (MIXED.assign(state=[1, 2, 1, 2]), {"hierarchy": "state", "epsilon": 2}),
         (MIXED.assign(county=["-1", "+2.5", "3", "4"]), {}),
         (FRAME.assign(county=list("abcd")), {}),
         (FRAME.assign(cases=[1, 3, 2, 9]), {}),
         (FRAME.assign(cases=2), {}),
     ],
-    ids=["named", "signs of numbers", "a public order", "no order", "all the same"],
+    ids=["named", "key", "signs of numbers", "a public order", "no order", "all the same"],
 )
 def test_other_tables_are_not(frame, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         privatize(frame, **{**OPTIONS, **options})
+
+
+def test_at_a_screen_kept_counts_are_named_as_columns(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("county,cases,deaths,format\nA,5,3,9\nB,7,2,1\nC,4,0,3\n")
+    keys = f"privatize {table} --count cases --keep all --epsilon 1 --out {tmp_path / 'r'}"
+    text = " ".join(CliRunner().invoke(app.app, keys.split()).stderr.split())
+    words = "--keep all releases deaths and format unchanged. If one of them counts people, use "
+    assert f"{words}--count, or name the others with --keep." in text
 
 
 @pytest.mark.parametrize(

@@ -192,22 +192,19 @@ def _warn_of_exact_rows(plan: ReleasePlan) -> str:
 
 
 def _warn_of_kept_counts(plan: ReleasePlan) -> str:
-    """Warn of whole numbers that are released with all other columns, except running numbers."""
+    """Warn of whole numbers that are released because all other columns are."""
     request, source = plan.request, _look_at(plan)
-    named = {*(request.keep or ()), *request.by, *plan.counts, *plan.source.index_names}
     if not request.keep_all or plan.layout.grouped:
         return ""
-    rest = [name for name in plan.layout.keep if name not in named]
-    numbers = [
-        name
-        for name in rest
-        if source.type_of(name) == "integer" and len(source.codes(name).values) < source.rows
-    ]
+    keys = {*request.by, *request.method.public_columns, *source.index_names}
+    names = [name for name in plan.layout.keep if name not in {*keys, *plan.counts}]
+    numbers = [name for name in names if source.type_of(name) == "integer"]
     if not numbers:
         return ""
+    it = "it counts" if len(numbers) == 1 else "one of them counts"
     return (
-        f"Published unchanged, because all other columns are: {_list(numbers)}. They hold whole "
-        "numbers: if these count people, protect them with 'count', or name the others in 'keep'."
+        f"keep='all' releases {list_names(numbers, MOST_SHOWN)} unchanged. If {it} people, use "
+        "'count', or name the others with 'keep'."
     )
 
 
