@@ -70,6 +70,7 @@ REQUESTS = {
 ERRORS = {
     "no public columns named": (f"{COUNT} --contributions 1", {"keep": None, "contributions": 1}),
     "disjoint from nothing": (f"{COUNT} --set unit.disjoint=cases", {"disjoint": "cases"}),
+    "a count kept": (f"{COUNT} --keep cases", {"keep": "cases"}),
     "no epsilon": ("--count cases --upper 9", {"epsilon": None}),
     "no column": ("--count nothing --upper 9 --epsilon 1", {"count": "nothing"}),
     "bad epsilon": ("--count cases --upper 9 --epsilon x", {"epsilon": "x"}),

@@ -220,6 +220,9 @@ def _check_columns(options: ReleaseOptions, unnamed: bool) -> None:
         raise ArgumentError("count", "name the column of counts", hint=hint)
     if set(by) & set(counted):
         raise ArgumentError("by", "name public columns, not a column of counts")
+    if shared := sorted(set(counted) & set(list_values(options.keep))):
+        rule = f"name public columns, not the count column {shared[0]!r}"
+        raise ArgumentError("keep", rule)
     if by and not counted and options.categories is None and not options.microdata.bins:
         raise UsageError(
             "Counting microdata requires 'categories'. List every category, also empty ones: a "
