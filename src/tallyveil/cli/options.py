@@ -139,6 +139,7 @@ def takes_flags(
                     values[flag.parameter] = _read_once(flag, values[flag.parameter])
             keys = {flag.key: values.pop(flag.parameter) for flag in offered if flag.key}
             settings = values.pop("set") or ()
+            _refuse_repeated(keys, settings)
             command(request=_gather(keys), settings=settings, **values)
 
         signature = inspect.signature(command, eval_str=True).parameters
@@ -153,6 +154,18 @@ def takes_flags(
         return call
 
     return decorate
+
+
+def _refuse_repeated(keys: Mapping[str, Any], settings: Sequence[str]) -> None:
+    """Refuse a key of --set that a flag of the same command gives as well."""
+    typed = {flag.key: flag.name for flag in FLAGS if keys.get(flag.key)}
+    for flag in ("method", *METHOD_FLAGS):
+        if flag in typed:
+            paths = ["method", "method.name", f"method.{METHOD_FLAGS.get(flag, 'name')}"]
+            typed |= dict.fromkeys(paths, typed[flag])
+    for key in (text.partition("=")[0].strip() for text in settings):
+        if key in typed:
+            raise tv.UsageError(f"{typed[key]} and --set {key} exclude each other: use one.")
 
 
 def _read_once(flag: Flag, values: list[Any] | None) -> Any:
