@@ -151,6 +151,15 @@ def test_every_option_can_be_written_to_a_file(tmp_path):
     assert set(make_schema()["properties"]) == facts | {"table"}
 
 
+def test_a_list_of_categories_in_a_file_is_beside_the_request(tmp_path):
+    (tmp_path / "sexes.txt").write_text("f\nm\n")
+    categories = {"sex": str(tmp_path / "sexes.txt"), "age": [1, 2]}
+    path = tmp_path / "release.toml"
+    path.write_text(write_request(make_options(categories=categories), None, tmp_path))
+    assert '"sex" = "sexes.txt"' in path.read_text()
+    assert read_request(path)[1]["categories"] == categories
+
+
 WRONG = {
     "source.skiprows = 'two'": "'skiprows' must be a whole number",
     "counts.allow_totals = 'no'": "'allow_totals' must be True or False",

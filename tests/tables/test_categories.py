@@ -73,6 +73,9 @@ def test_lists_from_files(tmp_path):
     table.write_text("\ufeffsex,region,x\nf,n,1\nm,s,2\n")
     assert public_categories(str(table), ["region", "sex"]) == (("n", "f"), ("s", "m"))
     assert public_categories(str(table), ["sex"]) == (("f",), ("m",))
+    for file in (plain, str(plain)):
+        assert public_categories({"region": file}, ["region"]) == (("n",), ("s",))
+    assert public_categories("North", ["region"]) == (("North",),)
     with pytest.raises(ArgumentError, match="be a file that exists"):
         public_categories(tmp_path / "none.txt", ["region"])
     with pytest.raises(ArgumentError, match="name every category once"):

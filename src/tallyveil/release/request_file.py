@@ -194,7 +194,8 @@ def _resolve(request: dict[str, Any], folder: Path) -> tuple[str | None, dict[st
             continue
         is_word = path == "method" and value in PLAIN_METHODS
         is_path = path in PATHS and not _is_elsewhere(value, folder)
-        if is_path or (path in MAYBE_PATHS and not is_word and os.path.isfile(folder / value)):
+        is_maybe = path in MAYBE_PATHS or path.startswith("categories.")
+        if is_path or (is_maybe and not is_word and os.path.isfile(folder / value)):
             holder[name] = str(folder / value)
     return table, request
 
@@ -202,7 +203,7 @@ def _resolve(request: dict[str, Any], folder: Path) -> tuple[str | None, dict[st
 def _list_keys(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
     """List every key with the table that holds it and its path."""
     for name, value in request.items():
-        if isinstance(value, dict) and (name in SECTIONS or name == "method"):
+        if isinstance(value, dict) and name in (*SECTIONS, "method", "categories"):
             yield from ((value, inner, f"{name}.{inner}") for inner in value)
         else:
             yield request, name, name
@@ -236,6 +237,8 @@ def _file_value(path: str, value: Any, folder: Path) -> Any:
         return address if is_address(address) else _relate(address, folder)
     if path == "source.sql" and hide_passwords(str(value)) != str(value):
         raise UsageError(f"The query holds a password, which no request may hold. {KEEP_PASSWORDS}")
+    if path == "categories" and isinstance(value, Mapping):
+        return {name: _file_value(path, part, folder) for name, part in value.items()}
     is_file = isinstance(value, (str, Path)) and os.path.isfile(value)
     is_word = path == "method" and str(value) in METHODS
     if path in PATHS or (path in MAYBE_PATHS and is_file and not is_word):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -169,6 +170,9 @@ class Places:
         return np.where(places >= 0, self.position[places], self.other)
 
 
+FILE_NAME = re.compile(r"^\s*$|[/\\]|\.\w+$")
+"""What is in the name of a file, and hardly in a single category."""
+
 PLAIN = (bool, int, float, date)
 """Types of values that keep their type; everything else is published as text."""
 
@@ -243,20 +247,21 @@ def read_column_lists(texts: Sequence[str]) -> Any:
         if not sign or name.strip() in lists:
             rule = "be one list, or COLUMN=VALUES for each column"
             raise ArgumentError("categories", rule, text)
-        labels = public_categories(values, [name.strip()])
-        lists[name.strip()] = [label for (label,) in labels]
+        lists[name.strip()] = _list_values(values, name.strip())
     return lists
 
 
 def _names_file(text: str) -> bool:
-    """Return whether a text names a file; folders may have commas in their names."""
-    return "," not in text or os.path.isfile(text)
+    """Return whether a text names a file; folders may have commas in their names.
+
+    >>> _names_file("counties.txt"), _names_file("North,South"), _names_file("North")
+    (True, False, False)
+    """
+    return ("," not in text and FILE_NAME.search(text) is not None) or os.path.isfile(text)
 
 
 def _list_categories(values: Any) -> list[Any]:
     """List values in their public order: rows are published in it."""
-    if isinstance(values, str):
-        return [part.strip() for part in values.split(",")]
     with suppress(TypeError):  # no list, or an array without dimensions
         if not isinstance(values, (bytes, set, frozenset)):
             return list(values)
@@ -329,7 +334,14 @@ def _cross_values(categories: Mapping[Any, Any], by: Sequence[str]) -> list[Labe
     """Combine every value of each column with every value of the others."""
     if set(categories) != set(by):
         raise ArgumentError("categories", f"name exactly the columns {', '.join(by)}")
-    return list(itertools.product(*(_list_categories(categories[name]) for name in by)))
+    return list(itertools.product(*(_list_values(categories[name], name) for name in by)))
+
+
+def _list_values(values: Any, name: str) -> list[Any]:
+    """List the values of one column, which may be in a file."""
+    if isinstance(values, (str, Path)):
+        return [label for (label,) in public_categories(values, [name])]
+    return _list_categories(values)
 
 
 def _read_list(path: Path, by: Sequence[str]) -> list[Label]:
