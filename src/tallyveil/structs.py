@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -39,7 +39,7 @@ class StrictMeta(msgspec.StructMeta):
                 raise UsageError(f"{label} takes its keys by name only.")
             for name in fields:
                 if name not in names:
-                    raise UsageError(f"{label} has no key {suggest_key(name, names)}")
+                    raise UsageError(f"{label} has no key {suggest_key(name, cls.list_paths())}")
             for name in list_required(cls):
                 if name not in fields:
                     raise UsageError(f"{label} needs the key {name!r}.")
@@ -54,6 +54,11 @@ class Struct(
     def __post_init__(self) -> None:
         for field in msgspec.structs.fields(type(self)):
             _require_type(field.name, getattr(self, field.name), field.type)
+
+    @classmethod
+    def list_paths(cls) -> Mapping[str, str]:
+        """List the keys that a misspelt one may mean, each with how it is written."""
+        return {name: name for name in cls.__struct_fields__}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by name, as fields are set."""
@@ -75,15 +80,16 @@ def list_required(kind: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(field.name for field in msgspec.structs.fields(kind) if field.required)
 
 
-def suggest_key(name: object, names: Iterable[str]) -> str:
-    """Quote an unknown key, and name the nearest one there is.
+def suggest_key(name: object, paths: Mapping[str, str]) -> str:
+    """Quote an unknown key, and name the path of the nearest one.
 
-    >>> suggest_key("contribution", ["kind", "contributions"])
-    "'contribution'. Perhaps you mean 'contributions'."
+    >>> suggest_key("contribution", {"contributions": "unit.contributions"})
+    "'contribution'. Perhaps you mean 'unit.contributions'."
     """
     short = str(name)[:LONGEST_NAME]
-    near = difflib.get_close_matches(short.replace("-", "_"), list(names), 1)
-    return repr(escape_controls(short)) + "." + (f" Perhaps you mean {near[0]!r}." if near else "")
+    near = difflib.get_close_matches(short.replace("-", "_"), list(paths), 1)
+    hint = f" Perhaps you mean {paths[near[0]]!r}." if near else ""
+    return repr(escape_controls(short)) + "." + hint
 
 
 def list_changes(struct: msgspec.Struct) -> dict[str, Any]:
@@ -103,8 +109,8 @@ def list_values(value: Any) -> Sequence[Any]:
 def read_text(kind: type[AnyStruct], name: str, text: str) -> Any:
     """Read the value of a field from text, as a command line gives it."""
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    if name not in types:
-        raise UsageError(f"{kind.__name__} has no key {suggest_key(name, types)}")
+    if name not in types:  # which is refused where the record is built
+        return text
     plain = [kind for kind in _list_types(types[name]) if kind in (bool, int, float)]
     if not plain or str in _list_types(types[name]):
         return text

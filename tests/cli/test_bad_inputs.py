@@ -126,7 +126,7 @@ WORDS = {
     "column case differs": ("--count Cases", 1, "Columns: county, cases."),
     "no count at all": ("--count", 2, "--count must name the column of counts"),
     "upper missing": ("--upper", 0, None),
-    "no epsilon nor within": ("--epsilon", 2, "--epsilon must be given"),
+    "no epsilon nor within": ("--epsilon", 2, "--epsilon must be given, or --within"),
     "out exists": ("--out .", 1, "exists already"),
     "out parent missing": ("--out a/b/out", 0, None),
     "out not writable": ("--out /proc/rel", 1, "cannot be written"),

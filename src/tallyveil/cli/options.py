@@ -10,7 +10,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, wraps
+from functools import wraps
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -289,7 +289,7 @@ def spell_message(message: str, names: Collection[str] = (), *, every: bool = Tr
     offered = (flag for flag in FLAGS if flag.key and (not names or flag.name in names))
     flags = {flag.key: flag.name for flag in offered} | {"method.priority": "--priority"}
     words, command, rest = message.partition(": tallyveil ")
-    paths = _list_paths()
+    paths = _import_paths()
 
     def name(match: re.Match[str]) -> str:
         path = match[1] if match[1] in paths.values() else paths.get(match[1], "")
@@ -317,21 +317,14 @@ def suggest_flag(name: str, flags: Sequence[str], *, every_key: bool = True) -> 
     (' Perhaps you mean --upper.', ' Perhaps you mean --set about.title=VALUE.')
     """
     key = name.lstrip("-").replace("-", "_")
-    paths = _list_paths() if every_key else {}
+    paths = _import_paths() if every_key else {}
     near = difflib.get_close_matches(name, flags, 1, NEAR_ENOUGH)
     if not near and (keys := difflib.get_close_matches(key, list(paths), 1, NEAR_ENOUGH)):
         near = [f"--set {paths[keys[0]]}=VALUE"]
     return f" Perhaps you mean {near[0]}." if near else ""
 
 
-@cache
-def _list_paths() -> Mapping[str, str]:
-    """List every key with its path in a request."""
-    from tallyveil.release.methods.registry import METHODS
-    from tallyveil.release.options import SECTIONS
+def _import_paths() -> Mapping[str, str]:
+    from tallyveil.release.options import list_paths
 
-    paths = {key: f"method.{key}" for kind in METHODS.values() for key in kind.__struct_fields__}
-    for section, kind in SECTIONS.items():
-        paths |= {key: f"{section}.{key}" for key in kind.__struct_fields__}
-    top = set(tv.ReleaseOptions.__struct_fields__) - set(SECTIONS)
-    return paths | {key: key for key in top} | {path: path for path in paths.values()}
+    return list_paths()

@@ -116,12 +116,12 @@ class Staging:
 
     def _require_own(self, folders: Mapping[str, Mapping[str, bytes]]) -> None:
         """Refuse files of others: they would be published."""
-        own = {
+        expected = {
             self.hidden / inner / name
             for inner, files in folders.items()
             for name in ("", *files, *self.written.get(inner, {}), CHECKSUMS)
         }
-        if set(self.hidden.rglob("*")) - own:
+        if set(self.hidden.rglob("*")) - expected:
             raise PackageError(
                 f"Something else was put into {str(self.hidden)!r}, so nothing was published. "
                 "Leave that folder to Tallyveil."
@@ -210,7 +210,7 @@ def require_new_folder(folder: str | Path) -> Path:
 
 
 def hide_folder(target: Path) -> Path:
-    """Return the path of the hidden folder in which a release folder is written."""
+    """Return the path of the hidden folder that becomes a release folder."""
     return target.with_name(f".{target.name}.partial")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import cache
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -17,8 +18,8 @@ from tallyveil.exact import exact_epsilon, exact_rational
 from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.base import LEAST_EPSILON, MOST_DIGITS
 from tallyveil.release.methods.design import MechanismFile
-from tallyveil.release.methods.registry import read_method
-from tallyveil.structs import Struct, list_changes, list_values, set_field
+from tallyveil.release.methods.registry import METHODS, find_method, read_method
+from tallyveil.structs import Struct, list_changes, list_values, set_field, suggest_key
 from tallyveil.tables.source import Source
 from tallyveil.untrusted import escape_controls
 
@@ -394,9 +395,13 @@ class ReleaseOptions(Struct, frozen=True):
         for name, kind in SECTIONS.items():
             value = getattr(self, name)
             if isinstance(value, Mapping):
+                _require_keys(name, kind, value)
                 set_field(self, name, kind(**value))
             elif not isinstance(value, kind):
                 raise ArgumentError(name, f"be {kind.__name__} or a mapping of its keys", value)
+        if isinstance(self.method, Mapping):
+            keys = {key: value for key, value in self.method.items() if key != "name"}
+            _require_keys("method", find_method(str(self.method.get("name", "auto"))), keys)
         set_field(self, "method", read_method(self.method))
         for name in ("count", "by"):
             set_field(self, name, read_names(getattr(self, name), name))
@@ -410,6 +415,11 @@ class ReleaseOptions(Struct, frozen=True):
         super().__post_init__()
         if self.dataset is not None:
             require_writable("dataset", [self.dataset])
+
+    @classmethod
+    def list_paths(cls) -> Mapping[str, str]:
+        """List every key of a request with its path."""
+        return list_paths()
 
     def __repr__(self) -> str:
         """Show what differs from the defaults; an address may hold a password."""
@@ -448,3 +458,28 @@ SECTIONS: Mapping[str, type[Struct]] = {
     "dry_run": DryRun,
 }
 """The objects of a request, by key."""
+
+
+@cache
+def list_paths() -> Mapping[str, str]:
+    """List every key of a request, with and without its section, with its path."""
+    paths = {key: f"method.{key}" for kind in METHODS.values() for key in kind.__struct_fields__}
+    for section, kind in SECTIONS.items():
+        paths |= {key: f"{section}.{key}" for key in kind.__struct_fields__}
+    top = set(ReleaseOptions.__struct_fields__) - {*SECTIONS, "entropy"}
+    return paths | {key: key for key in top} | {path: path for path in paths.values()}
+
+
+def _require_keys(section: str, kind: type[Struct], keys: Iterable[str]) -> None:
+    """Refuse an unknown key of a section; name the method that has it, or the nearest key."""
+    inner = {key: f"{section}.{key}" for key in kind.__struct_fields__}
+    for key in keys:
+        if key in inner:
+            continue
+        others = [name for name, m in METHODS.items() if key in m.__struct_fields__]
+        if section == "method" and others:
+            (name,) = (name for name, method in METHODS.items() if method is kind)
+            raise UsageError(
+                f"The method {name!r} has no key {key!r}. It goes with the method {others[0]!r}."
+            )
+        raise UsageError(f"{section!r} has no key {suggest_key(key, {**list_paths(), **inner})}")

@@ -67,7 +67,7 @@ def _locate(name: str, parameters: Any) -> str:
     for method, kind in METHODS.items():
         if name in kind.__struct_fields__:
             return f"{name!r}. It belongs to method={{'name': {method!r}, {name!r}: ...}}."
-    return suggest_key(name, parameters)
+    return suggest_key(name, {known: known for known in parameters})
 
 
 @names_keys

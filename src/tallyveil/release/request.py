@@ -385,7 +385,7 @@ def _find_epsilons(
         return tuple(_solve_epsilon(options, method, upper) for upper in uppers)
     if options.epsilon is None:
         hint = "Smaller is more private; 1.0 is a usual start."
-        raise ArgumentError("epsilon", "be given, or 'accuracy' instead of it", hint=hint)
+        raise ArgumentError("epsilon", "be given, or 'budget.accuracy' instead of it", hint=hint)
     return _read_per_column(options.epsilon, names, "epsilon", check_epsilon)
 
 

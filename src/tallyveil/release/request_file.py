@@ -30,7 +30,7 @@ from tallyveil.passwords import hide_passwords
 from tallyveil.release.methods.base import Method
 from tallyveil.release.methods.design import MechanismFile
 from tallyveil.release.methods.registry import METHODS, PLAIN_METHODS, AnyMethod
-from tallyveil.release.options import SECTIONS, ReleaseOptions
+from tallyveil.release.options import SECTIONS, ReleaseOptions, list_paths
 from tallyveil.structs import describe_fields, list_changes, suggest_key
 from tallyveil.tables.databases import require_file
 from tallyveil.tables.read import STANDARD_INPUT
@@ -103,7 +103,9 @@ def read_request(path: str | Path) -> tuple[str | None, dict[str, Any]]:
         raise UsageError(f"The request {str(path)!r} is not TOML: {_explain(problem)}.") from None
     for name in request:
         if name not in KEYS:
-            raise UsageError(f"A request has no key {suggest_key(name, KEYS)}")
+            raise UsageError(
+                f"A request has no key {suggest_key(name, {TABLE: TABLE, **list_paths()})}"
+            )
     table, keys = _resolve(request, file.parent)
     ReleaseOptions(**keys)  # which refuses keys and values that are wrong
     return table, keys
