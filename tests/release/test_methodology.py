@@ -9,8 +9,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import tallyveil as tv
+from tallyveil.cli import app
 from tallyveil.release import svg
 from tallyveil.release.column import Histogram
 from tallyveil.release.page import confidential_report
@@ -170,6 +172,31 @@ def test_a_heatmap_holds_a_readable_png():
     body = zlib.decompress(raw[raw.index(b"IDAT") + 4 :][:-16])
     assert len(body) == 3 * (1 + 9)
     assert body[1:4] == bytes([16, 44, 82]), "the largest probability is the darkest"
+
+
+@pytest.mark.parametrize(
+    ("options", "printed"),
+    [
+        ({}, True),
+        ({"strata": "state"}, True),
+        ({"nested": ["deaths", "cases"], "count": ["deaths", "cases"]}, True),
+        ({"count": ["cases", "deaths"], "upper": [2000, 9]}, True),
+        ({"upper": 2000}, False),
+        ({"hierarchy": "state"}, False),
+        ({"upper": 2000, "hierarchy": "state"}, False),
+    ],
+)
+def test_a_command_for_one_count_is_printed_exactly_where_it_answers(options, printed, tmp_path):
+    keys = {"count": "cases", "keep": "state", "allow_duplicates": True, **options}
+    release, text = page(GROUPED, **keys, out=tmp_path / "r")
+    words = re.findall("<pre>tallyveil (interpret --released COUNT[^<]*)</pre>", text)
+    assert len(words) == printed
+    for command in words:
+        name = command.split()[-1]
+        for count in set(release.table[name]):
+            asked = command.replace("COUNT", str(count)).replace(" . ", f" {tmp_path / 'r'} ")
+            done = CliRunner().invoke(app.app, asked.split())
+            assert done.exit_code == 0, done.output
 
 
 STATES = ["N"] * 100 + ["S"] * 200

@@ -377,6 +377,12 @@ class GroupTotals:
         """Estimate the total of the rows `inside`, as accurately as any of the trees has it."""
         estimates = [self._add(number, inside, confidence) for number in range(len(self.trees))]
         able = [estimate for estimate in estimates if estimate is not None]
+        if not able and inside.sum() == 1:
+            raise UsageError(
+                "A group of one row has no estimate: rows were fitted to measured sums. Up to an "
+                "upper bound of 1,000 read rows without 'by' and 'where'; or release the table "
+                "with 'unbiased', which also publishes the rows' own draws."
+            )
         if not able:
             raise UsageError(
                 "Some of these groups cut through measured groups, and single rows were "
