@@ -241,10 +241,25 @@ def test_a_folder_of_levels_says_what_it_is(tallyveil, tmp_path):
     tallyveil("interpret", folder / "level-1-epsilon-2", "--released", "3", check=0)
 
 
+def test_rows_of_a_hierarchy_are_refused_with_what_can_be_read(tallyveil, publish):
+    rows = [f"{'AB'[i % 2]},c{i},{i % 5}" for i in range(40)]
+    words = "--count cases --upper 2000 --epsilon 1 --hierarchy state,county"
+    folder = publish("state,county,cases", rows, words)
+    for words, hint in {
+        "--by county": "A group of one row has no estimate",
+        "--released 3": "Groups of rows can be read: name them with --by",
+        "--column cases": "those of groups are: name them with --by",
+    }.items():
+        assert hint in tallyveil(f"interpret {folder} {words}", check=2).stderr
+    assert len(read_rows(tallyveil(f"interpret {folder} --by state", check=0).stdout)) == 2
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ("release --by county --prior uniform", "--prior does not go with totals"),
+        ("release --out read.xlsx", "name a file that ends in .csv"),
+        ("release --out t.csv", "exists already: name a new file"),
         ("release --released 3 --out new.csv", "--out does not go with --released"),
         ("release --column cases --plot new.png", "--plot does not go with a whole column"),
         ("release --query count:9 --epsilon 1", "FILE does not go with --query"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -136,6 +137,7 @@ def command(
     --within or --epsilon.
     """
     view = View(confidence, target, as_json)
+    _require_new(target)
     if question is not None:
         for_query = ("question", "within", "epsilon", "confidence", "method")
         refuse_others(context, for_query, "--query")
@@ -173,6 +175,18 @@ def command(
     assert file is not None  # a folder without a receipt was refused
     table = open_released(file, delimiter, encoding, folder)
     _interpret_column(table, source, _read_prior(prior), view)
+
+
+def _require_new(target: Path | None) -> None:
+    """Refuse a file that exists, or whose name says that it is something else than text."""
+    if target is None:
+        return
+    if target.suffix.lower() != ".csv":
+        raise tv.UsageError(
+            f"--out writes CSV: name a file that ends in .csv. Got {str(target)!r}."
+        )
+    if os.path.lexists(target):
+        raise tv.UsageError(f"{str(target)!r} exists already: name a new file.")
 
 
 @dataclass(frozen=True)
@@ -309,7 +323,7 @@ def _show_column(
 def _deliver(table: Iterable[str], data: dict[str, Any], words: str, view: View) -> None:
     """Write a table to its file, or print it unless JSON was asked for instead."""
     if view.target is not None:
-        with view.target.open("w", encoding="utf-8", newline="\n") as file:
+        with view.target.open("x", encoding="utf-8", newline="\n") as file:
             file.writelines(table)
     if view.as_json:
         print_json(data)
@@ -510,6 +524,8 @@ def _read_source(path: Path, column: str | None, *, strict: bool) -> Source:
     if mechanism is None:
         rule = f"have at most {WIDEST_PICTURE} possible counts"
         hint = "Without --released and --prior the whole column can be read."
+        if record.method.adds_up:
+            hint = "Groups of rows can be read: name them with --by."
         raise tv.ArgumentError("--column", rule, record.name, hint)
     if record.method.keeps_distribution or record.at_most:
         errors.print(MATCHED)
