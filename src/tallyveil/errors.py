@@ -23,6 +23,8 @@ what was given are replaced by stars (`tallyveil.passwords`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from tallyveil.passwords import hide_passwords
@@ -145,6 +147,29 @@ class MissingExtraError(TallyveilError, ImportError):
             f"This needs {library}, which is not installed. In Tallyveil's repository, run: python "
             f'-m pip install -e ".[{extra}]". Elsewhere, put its wheel before [{extra}].'
         )
+
+
+@contextmanager
+def replacing(problem: TallyveilError) -> Iterator[None]:
+    """Raise `problem` instead of any error of a library, whose words may quote a cell."""
+    try:
+        yield
+    except (TallyveilError, MemoryError):
+        raise
+    except BaseException as other:
+        if not isinstance(other, Exception) and type(other).__name__ != "PanicException":  # Polars
+            raise
+        raise problem from None
+
+
+@contextmanager
+def forgetting_causes() -> Iterator[None]:
+    """Raise errors without the library's that they replace: "from None" only hides it."""
+    try:
+        yield
+    except TallyveilError as problem:
+        problem.__context__ = None
+        raise
 
 
 def describe_kind(value: object) -> str:

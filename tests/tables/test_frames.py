@@ -16,6 +16,7 @@ from tests.asking import privatize
 N = 90
 COUNTS = [i % 5 for i in range(N)]
 NAMES = [f"c{i}" for i in range(N)]
+CODES = pa.array(COUNTS).dictionary_encode()
 
 
 def release(table, **options):
@@ -34,6 +35,8 @@ def test_pandas(dtype):
             "cases": pd.Series(COUNTS).astype(dtype),
             "kind": pd.Categorical(["a", "b"] * (N // 2)),
             "when": pd.Timestamp("2026-01-01"),
+            "code": pd.Series(CODES, dtype=pd.ArrowDtype(CODES.type)),
+            "none": pd.Series([None] * N, dtype=pd.ArrowDtype(pa.null())),
         }
     )
     frame.index = pd.Index(range(100, 100 + N), name="id")

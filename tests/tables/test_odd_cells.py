@@ -175,6 +175,11 @@ def test_types_check_or_are_refused(options, kind, ending):
     assert publish(add_counts(TYPES[kind]), options, format=ending) == (kind not in REFUSED)
 
 
+def test_a_frame_that_cannot_be_built_again_is_refused_before_the_debit(options, monkeypatch):
+    monkeypatch.setattr(pd, "array", lambda values, **_: 1 / 0)
+    assert not publish(make("pandas", ["a", "b"]).astype({"k": "string"}), options)
+
+
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
 @pytest.mark.parametrize("label", ["plain", "a\rb", "a\nb", "a\r\nb"])
 def test_ends_of_lines_in_the_labels_of_a_file_are_kept(options, tmp_path, end, label):

@@ -228,4 +228,4 @@ def _without(keys: dict[str, Any], *names: str) -> dict[str, Any]:
 def warn_publisher(plan: ReleasePlan) -> None:
     """Warn the caller before anything is spent."""
     for warning in list_warnings(plan):
-        warnings.warn(warning, UserWarning, stacklevel=5)
+        warnings.warn(warning, UserWarning, stacklevel=6)

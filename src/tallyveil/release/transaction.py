@@ -20,7 +20,7 @@ from typing import IO, Any
 from tallyveil.budget.entries import Debit, Entry, Stage, say_spent
 from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.ladder import Ladder
-from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.errors import ArgumentError, UsageError, forgetting_causes
 from tallyveil.release.accuracy import Figures, Outcome
 from tallyveil.release.column import PublishedColumn
 from tallyveil.release.folder import Staging, hide_folder, require_new_folder, reserve_folder
@@ -44,6 +44,7 @@ Progress = Callable[[str], None]
 """Called with the name of every step as it begins."""
 
 
+@forgetting_causes()
 def publish_table(
     table: Any,
     options: ReleaseOptions,

@@ -223,8 +223,9 @@ def _warn_of_formulas(plan: ReleasePlan) -> str:
 
 
 def _look_at(plan: ReleasePlan) -> Table:
-    """Take the first rows of the table: enough to tell what a column holds."""
-    return next(iter(plan.source.batches()), plan.source)
+    """Take the first rows of the public columns: enough to tell what they hold."""
+    names = [name for name in plan.layout.keep if name not in plan.counts]
+    return next(iter(plan.source.batches(names)), plan.source) if names else plan.source
 
 
 def _list(names: list[str]) -> str:

@@ -273,7 +273,7 @@ def look_at_table(say: Say, *, table: str, form: Mapping[str, Any]) -> dict[str,
 def show_values(say: Say, *, table: str, form: Mapping[str, Any]) -> dict[str, Any]:
     """Return the first rows, which are confidential: for the publisher who asked to see them."""
     source = _read_table(say, table, form).slice(0, SHOWN_ROWS)
-    names = source.names[:SHOWN_COLUMNS]
+    names = source.readable_names[:SHOWN_COLUMNS]
     columns = [[text[:LONGEST_CELL] for text in source.labels(name)] for name in names]
     return {"columns": list(names), "rows": [list(row) for row in zip(*columns, strict=True)]}
 

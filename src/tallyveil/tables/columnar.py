@@ -10,7 +10,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tallyveil.errors import TableError
+from tallyveil.errors import TableError, replacing
 from tallyveil.tables.table import BATCH_ROWS, FileIdentity, make_plain, plain_schema, plain_type
 from tallyveil.untrusted import SMALL, UNLIKELY
 
@@ -49,15 +49,15 @@ class _FileRows:
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some columns batch by batch."""
-        import pyarrow as pa
-
         self.identity.require_same()
         rows = 0
         try:
             for batch in self._read(names):
                 rows += batch.num_rows
                 yield make_plain(batch)
-        except (pa.ArrowException, OSError):
+        except (TableError, MemoryError):
+            raise
+        except Exception:
             self.identity.require_same()
             raise describe_damage(self.kind) from None
         if rows != self.count:
@@ -78,18 +78,14 @@ class ParquetRows(_FileRows):
     @classmethod
     def open(cls, path: Path, *, is_ours: bool = False) -> ParquetRows:
         """Open a file; one that holds far more than its size makes likely is refused."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         identity = _identify(path)
-        try:
-            with pq.ParquetFile(path) as file:
-                rows, schema = file.metadata.num_rows, plain_schema(file.schema_arrow)
-                if not is_ours:
-                    _require_likely_rows(rows, path)
-                    _require_short_text(path, file.schema_arrow)
-        except (pa.ArrowException, OSError):
-            raise describe_damage(cls.kind) from None
+        with replacing(describe_damage(cls.kind)), pq.ParquetFile(path) as file:
+            rows, schema = file.metadata.num_rows, plain_schema(file.schema_arrow)
+            if not is_ours:
+                _require_likely_rows(rows, path)
+                _require_short_text(path, file.schema_arrow)
         identity.require_same()
         return cls(identity, schema, rows)
 
@@ -112,13 +108,11 @@ class FeatherRows(_FileRows):
         import pyarrow as pa
 
         identity = _identify(path)
-        try:
+        with replacing(describe_damage(cls.kind)):
             with pa.OSFile(str(path)) as source:
                 schema = plain_schema(pa.ipc.open_file(source).schema)
             with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
                 rows, size = _measure_feather(content)
-        except (pa.ArrowException, OSError, ValueError):
-            raise describe_damage(cls.kind) from None
         if keeper is None:
             _require_likely_rows(rows, path)
             if size > UNPACKED_LEAST + UNPACKED_EACH * path.stat().st_size:

@@ -113,7 +113,7 @@ def _read_duckdb(path: Path, query: str) -> Table:
         raise TableError(
             "The query must only read, and tables of this database alone: no other file is touched."
         ) from None
-    except (duckdb.Error, OSError, ValueError) as problem:
+    except Exception as problem:
         _refuse_data(problem)
 
 
@@ -149,7 +149,7 @@ def _read_postgresql(address: str, query: str) -> Table:
         if problem.sqlstate == READ_ONLY:
             raise TableError("The query must only read.") from None
         raise TableError(QUIET) from None
-    except (OSError, ValueError) as problem:
+    except Exception as problem:
         _refuse_data(problem)
 
 

@@ -12,14 +12,13 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from tallyveil.errors import MissingExtraError, TableError
+from tallyveil.errors import MissingExtraError, TableError, replacing
 from tallyveil.tables.columnar import describe_damage
 from tallyveil.tables.labels import require_own_names
 from tallyveil.tables.source import Source
@@ -58,7 +57,8 @@ def read_excel(source: Path | bytes, options: Source) -> Table:
         import python_calamine as calamine
     except ImportError as missing:
         raise MissingExtraError("python-calamine", "excel") from missing
-    with _guard(), zipfile.ZipFile(io.BytesIO(raw)) as parts:
+    damaged = describe_damage("an Excel workbook")  # a reader raises anything
+    with replacing(damaged), zipfile.ZipFile(io.BytesIO(raw)) as parts:
         if _has_too_much(parts, TAGS_LEAST + TAGS_EACH * len(raw)):
             raise TableError(
                 "The workbook unpacks to far more than a table should hold. If that is right, save "
@@ -155,17 +155,6 @@ def _ask_about_titles(rows: Sequence[Sequence[str]], first: int) -> None:
             "The sheet seems to end with footnotes: rows with one cell or none. Leave them out "
             f"with source.skipfooter={notes}."
         )
-
-
-@contextmanager
-def _guard() -> Iterator[None]:
-    """Report any error of a broken part as a damaged file."""
-    try:
-        yield
-    except (TableError, MissingExtraError, MemoryError):
-        raise
-    except Exception:  # the reader of a workbook raises anything, and may quote a cell
-        raise describe_damage("an Excel workbook") from None
 
 
 def _has_too_much(parts: zipfile.ZipFile, most: int) -> bool:

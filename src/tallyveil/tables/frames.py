@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.errors import TableError
+from tallyveil.errors import TableError, replacing
 from tallyveil.tables.table import (
     ArrowNative,
     Held,
     Native,
     Table,
+    cast_back,
     encode_name,
     plain_type,
     read_signed,
@@ -24,8 +25,19 @@ ARRAY = "count"
 
 
 def wrap(source: Any) -> Table:
+    """Wrap a table in memory; no error of its library is shown."""
+    shape = type(source).__name__
+    problem = TableError(
+        f"The table of type {shape} cannot be read: its library stopped with an error, which may "
+        "quote data and is not shown. Convert its columns to text or numbers first."
+    )
+    with replacing(problem):
+        return _wrap(source, shape)
+
+
+def _wrap(source: Any, shape: str) -> Table:
     """Wrap a table in memory by the library that its type belongs to."""
-    library, shape = type(source).__module__.partition(".")[0], type(source).__name__
+    library = type(source).__module__.partition(".")[0]
     if library == "pandas" and shape == "DataFrame":
         return _wrap_pandas(source)
     if library == "polars" and shape in ("DataFrame", "LazyFrame"):
@@ -88,7 +100,8 @@ class PandasNative(Native):
                 return pd.Categorical(values, categories=levels.to_pandas(), ordered=True)
             return pd.Categorical(values, categories=sorted(values.dropna().unique(), key=str))
         if isinstance(dtype, pd.ArrowDtype):
-            return pd.array(column.combine_chunks().cast(dtype.pyarrow_dtype), dtype=dtype)
+            array = cast_back(column.combine_chunks(), dtype.pyarrow_dtype)
+            return pd.array(array, dtype=pd.ArrowDtype(array.type))
         if not isinstance(dtype, np.dtype):
             return pd.array(column.to_pylist(), dtype=dtype)
         values = column.to_pylist() if dtype.kind == "O" else column.to_pandas()
@@ -186,20 +199,24 @@ def convert_columns(
     columns, unreadable, mixed = [], {}, {}
     for name, column in zip(names, series, strict=True):
         encode_name(name)
+        odd = (
+            f"The column {name!r} holds text and numbers, or values of a type that a "
+            "release cannot hold. Convert it to a plain type first, to text or to numbers."
+        )
         try:
             array = _to_arrow(column, kind)
+            if array is None:
+                array, mixed[name] = _to_text(column), odd
+        except MemoryError:
+            raise
         except UnicodeError:
             array = pa.nulls(len(column))
             unreadable[name] = (
                 f"The column {name!r} has a character that cannot be written. Correct its labels "
                 "first."
             )
-        if array is None:
-            array = _to_text(column)
-            mixed[name] = (
-                f"The column {name!r} holds text and numbers, or values of a type that a "
-                "release cannot hold. Convert it to a plain type first, to text or to numbers."
-            )
+        except Exception:  # an object may raise anything when it is written as text
+            array, unreadable[name] = pa.nulls(len(column)), odd
         columns.append(array)
     table = pa.Table.from_arrays(columns, names=list(names))
     return Table(Held(table), kind, native_form=native, unreadable=unreadable, mixed=mixed)
@@ -293,4 +310,7 @@ def _wrap_array(source: Any) -> Table:
 def rename_array(table: Table, name: str) -> Table:
     """Give the one column of an array its name."""
     assert isinstance(table.rows_in, Held)
-    return replace(table, rows_in=Held(table.rows_in.table.rename_columns([name])), facts={})
+    rows = Held(table.rows_in.table.rename_columns([name]))
+    whys = [why.replace(repr(ARRAY), repr(name)) for why in table.unreadable.values()]
+    unreadable = dict(zip([name], whys, strict=False))
+    return replace(table, rows_in=rows, unreadable=unreadable, facts={})

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.errors import MissingExtraError, TableError
+from tallyveil.errors import MissingExtraError, TableError, replacing
 from tallyveil.tables.columnar import describe_damage, describe_unlikely
 from tallyveil.tables.frames import convert_columns
 from tallyveil.tables.table import ArrowNative, Table
@@ -80,7 +80,10 @@ def _find_longest_note(path: Path) -> int:
 
 
 def _call(library: Any, path: Path, ending: str, **options: Any) -> Any:
-    try:
-        return getattr(library, READERS[ending])(path, **options)
-    except (library.ReadstatError, library.PyreadstatError, UnicodeDecodeError, OSError):
-        raise describe_damage(ending.removeprefix(".")) from None
+    with replacing(describe_damage(ending.removeprefix("."))):
+        try:
+            return getattr(library, READERS[ending])(path, **options)
+        except OverflowError:
+            raise TableError(
+                "The file is damaged, or has a date or time out of bounds. Correct it first."
+            ) from None

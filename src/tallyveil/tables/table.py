@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers, Mask
-from tallyveil.errors import TableError
+from tallyveil.errors import TableError, replacing
 from tallyveil.tables.counts import RowError, convert_column
 from tallyveil.tables.labels import (
     Codes,
@@ -139,7 +139,7 @@ class _Derived:
 
 @dataclass(frozen=True, eq=False)
 class Chosen(_Derived):
-    """Some of the rows of a table."""
+    """Some of the rows of a table, or of its first rows."""
 
     stays: Mask
 
@@ -155,11 +155,13 @@ class Chosen(_Derived):
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the rows that stay."""
-        start = 0
-        for batch in self.rows.scan(names or self.schema.names[:1]):
+        start, length = 0, len(self.stays)
+        for batch in self.rows.scan(names or self.schema.names[:1]) if length else ():
             stays = np.flatnonzero(self.stays[start : start + batch.num_rows])
             start += batch.num_rows
             yield batch.select(list(names)).take(make_counts(stays))
+            if start > length < self.rows.count:
+                return
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,15 +267,20 @@ class ArrowNative(Native):
             if kind is None and table.is_text and pa.types.is_string(column.type):
                 numbers = {"integer": pa.int64(), "number": pa.float64()}.get(table.type_of(name))
                 column = column if numbers is None else _read_texts(column, numbers)
-            elif kind is not None and pa.types.is_null(kind):
-                column = pa.nulls(len(column))
-            elif kind is not None and pa.types.is_dictionary(kind):
-                column = _encode_again(column, self.levels.get(name))
             elif kind is not None:
-                column = column.cast(kind)
+                column = cast_back(column, kind, self.levels.get(name))
             columns.append(column)
             fields.append(pa.field(name, column.type))
         return pa.table(columns, schema=pa.schema(fields))
+
+
+def cast_back(column: Any, kind: Any, levels: Any = None) -> Any:
+    """Cast a plain column to the type that it had; a dictionary is made anew."""
+    import pyarrow as pa
+
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column))
+    return _encode_again(column, levels) if pa.types.is_dictionary(kind) else column.cast(kind)
 
 
 def _encode_again(column: Any, levels: Any) -> Any:
@@ -349,18 +356,8 @@ class Table:
             yield replace(self, rows_in=rows, facts=dict(self.facts))
 
     def slice(self, start: int, stop: int) -> Table:
-        """Return the rows from `start` to before `stop`, in memory."""
-        import pyarrow as pa
-
-        names = self.readable_names
-        pieces, begin = [], 0
-        for batch in self.scan(names):
-            pieces.append(batch.slice(max(start - begin, 0), max(stop - max(start, begin), 0)))
-            begin += batch.num_rows
-            if begin >= stop:
-                break
-        schema = pa.schema([self.rows_in.schema.field(name) for name in names])
-        return replace(self, rows_in=Held(pa.Table.from_batches(pieces, schema)), facts={})
+        """Return the rows from `start` to before `stop`; of the others, later ones are not read."""
+        return self.leave_out(np.arange(min(stop, self.rows)) >= start)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Read one column into memory."""
@@ -439,8 +436,6 @@ class Table:
 
         if pa.types.is_integer(column.type):
             return TextFacts.of_integers(column)
-        if pa.types.is_string(column.type) and not self.is_text:  # else Arrow made it of UTF-8
-            column.validate(full=True)
         texts = write_texts(column)
         if self.is_text and kind != "string":
             kind = _find_kind(texts if len(texts) < FEW else pc.unique(texts))
@@ -496,12 +491,17 @@ class Table:
 
     def native(self) -> Any:
         """Return the table as the kind that came in; a file gives a pyarrow table."""
-        return self.native_form.build(self)
+        problem = TableError(
+            "The released table cannot be given in the types that came in. Convert the public "
+            "columns to text or numbers first."
+        )
+        with replacing(problem):
+            return self.native_form.build(self)
 
     def require_writable(self) -> int:
-        """Refuse names and labels that the file cannot hold; return a bound on its size.
+        """Refuse what the file, or the kind that came in, cannot hold; return a bound on its size.
 
-        Nothing but labels and names decides what is refused, and they are public.
+        Nothing but labels, names and types decides what is refused, and they are public.
         """
         self.rows_in.require_same()
         for name in self.written_names:
@@ -519,6 +519,7 @@ class Table:
                     f"The column {name!r} has a label of more than {LONGEST_CELL:,} bytes. Shorten "
                     "it, or leave the column out of 'keep'."
                 )
+        self.slice(0, FEW).native()
         bound = bound_csv if self.format == "csv" else bound_parquet
         header = sum(len(name.encode()) + 3 for name in self.written_names)
         return header + bound(facts, self.rows, len(self.released))
@@ -710,10 +711,11 @@ def make_plain(batch: Any) -> Any:
     for plain, column in zip(schema, batch.columns, strict=True):
         is_extension = isinstance(column.type, pa.BaseExtensionType)
         stored = column.storage if is_extension else column
-        try:
+        with replacing(TableError(_not_plain(plain.name, stored.type))):
             columns.append(stored if stored.type == plain.type else stored.cast(plain.type))
-        except pa.ArrowException:
-            raise TableError(_not_plain(plain.name, stored.type)) from None
+        if pa.types.is_string(plain.type):
+            with replacing(_cannot_write(plain.name)):
+                columns[-1].validate(full=True)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
