@@ -81,6 +81,7 @@ TYPES = {
     "null": pa.table({"k": pa.nulls(ROWS)}),
     "view": pa.table({"k": pa.array(["a", "b" * 20] * 30, pa.string_view())}),
     "unknown zone": pa.table({"k": pa.array([0, 2] * 30, pa.timestamp("us", "Not/There"))}),
+    "far future": pa.table({"k": pa.array([0, 2**60] * 30, pa.timestamp("s"))}),
     "extension": pa.table(
         {
             "k": pa.ExtensionArray.from_storage(
@@ -94,6 +95,7 @@ TYPES = {
 REFUSED = {
     *("period", "interval", "category of mixed", "mixed", "complex", "bytes", "binary", "128 bits"),
     *("duration", "list", "struct", "map", "extension", "unknown zone"),
+    "far future",
 }
 
 
@@ -173,6 +175,13 @@ def test_names_are_published_as_they_are_or_refused(options, kind, ending, name)
 @pytest.mark.parametrize("kind", TYPES)
 def test_types_check_or_are_refused(options, kind, ending):
     assert publish(add_counts(TYPES[kind]), options, format=ending) == (kind not in REFUSED)
+
+
+def test_types_that_one_kind_of_file_cannot_hold_are_refused_in_it(options):
+    hundreds = pa.array([1, 2] * 30).cast(pa.decimal128(21, 0)).cast(pa.decimal128(5, -2), False)
+    table = add_counts(pa.table({"k": hundreds}))
+    assert not publish(table, options, format="parquet")
+    assert publish(table, options, format="csv")
 
 
 def test_a_frame_that_cannot_be_built_again_is_refused_before_the_debit(options, monkeypatch):

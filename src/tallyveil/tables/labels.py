@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.errors import TableError
+from tallyveil.errors import TableError, replacing
 from tallyveil.untrusted import remove_invisible
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]00:00:00(\.0+)?")
 
 ZEROS = r"(\.[0-9]*[1-9])0+$|\.0+$"
 """Zeros behind the seconds of a time, which Arrow writes and nobody else."""
+
+OUT_OF_BOUNDS = "<"
+"""How Arrow begins to write a time that no calendar has."""
 
 DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 """What Arrow's floating types are called in NumPy; whole numbers have the same names."""
@@ -154,14 +157,15 @@ def write_texts(column: Any) -> Any:
     kind = column.type
     if pa.types.is_string(kind):
         return column
-    try:
+    problem = TableError(
+        f"A column of the type {kind} holds a value out of bounds or in an unknown time zone. "
+        "Convert it to text first."
+    )
+    with replacing(problem):
         texts = column.cast(pa.string())
-    except (pa.ArrowException, ValueError):
-        raise TableError(
-            f"A column of the type {kind} holds a value out of bounds or in an unknown time "
-            "zone. Convert it to text first."
-        ) from None
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        if pc.any(pc.starts_with(texts, OUT_OF_BOUNDS)).as_py():
+            raise problem
         texts = pc.replace_substring_regex(texts, ZEROS, r"\1")
     return texts
 

@@ -503,6 +503,8 @@ class Table:
 
         Nothing but labels, names and types decides what is refused, and they are public.
         """
+        import pyarrow as pa
+
         self.rows_in.require_same()
         for name in self.written_names:
             if len(encode_name(name)) > LONGEST_CELL:
@@ -520,6 +522,9 @@ class Table:
                     "it, or leave the column out of 'keep'."
                 )
         self.slice(0, FEW).native()
+        for column in self._read_whole_numbers().schema if self.format == "parquet" else ():
+            with replacing(TableError(_not_plain(column.name, column.type))):
+                write_parquet(io.BytesIO(), pa.schema([column]), ())
         bound = bound_csv if self.format == "csv" else bound_parquet
         header = sum(len(name.encode()) + 3 for name in self.written_names)
         return header + bound(facts, self.rows, len(self.released))
