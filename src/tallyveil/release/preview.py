@@ -41,7 +41,7 @@ from tallyveil.release.transaction import Progress, require_possible
 from tallyveil.release.unit import charge_columns, charge_delta
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import sum_by
-from tallyveil.tables.counts import HINTS, ColumnCounts, clip_counts
+from tallyveil.tables.counts import ColumnCounts, clip_counts, require_numeric
 from tallyveil.tables.microdata import identify_persons
 from tallyveil.tables.source import Source
 from tallyveil.tables.table import CountArray, Table
@@ -66,8 +66,6 @@ CELLS = (0, 1, 2, 3, 4, 5, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_00
 
 LEAST_SHARE, MOST_SHARE = 0.02, 0.25
 """Shares of an invented column that the one nested in it has."""
-
-NUMBER_TYPES = ("integer", "number", "any")
 
 
 @dataclass(frozen=True)
@@ -328,13 +326,8 @@ class InventedRows(Rows):
         return Reading(counts, Layout.of_categories(request))
 
     def read_counts(self, table: Table, name: str, upper: int) -> ColumnCounts:
-        """Invent counts for a column that could hold counts."""
-        kind = table.type_of(name)
-        if kind not in NUMBER_TYPES and not self.request.options.source.writes_numbers:
-            raise TableError(
-                f"Count column {name!r} has the type {kind}; counts must be whole numbers of at "
-                f"least 0.{HINTS['text']}"
-            )
+        """Invent counts for a column whose type allows counts; no cell is read."""
+        require_numeric(table.rows_in.schema.field(name).type, name)
         return clip_counts(self.invent(table.rows)[name], upper)
 
 

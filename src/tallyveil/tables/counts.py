@@ -148,6 +148,7 @@ def convert_column(column: Any, name: str, options: Source) -> Integers:
     import pyarrow.compute as pc
 
     kind = column.type
+    require_numeric(kind, name)
     if pa.types.is_string(kind):
         if _is_digits(column):
             return view_numbers(column.cast(pa.int64()))
@@ -163,14 +164,20 @@ def convert_column(column: Any, name: str, options: Source) -> Integers:
             column = column.cast(pa.int64())
         except pa.ArrowInvalid:  # a fraction, or too large; beyond 2^53, doubles are not exact
             column = column.cast(pa.float64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        words = "true and false" if pa.types.is_boolean(kind) else "dates or times"
-        raise TableError(f"Column {name!r} must hold whole numbers; it holds {words}.")
     missing = None
     if column.null_count:
         missing = view_numbers(column.is_null().cast(pa.uint8())).view(bool)
         column = column.fill_null(0)
     return convert_numbers(view_numbers(column), name, missing)
+
+
+def require_numeric(kind: Any, name: str) -> None:
+    """Refuse a column of a plain type that holds no numbers; text may."""
+    import pyarrow as pa
+
+    words = "true and false" if pa.types.is_boolean(kind) else "dates or times"
+    if pa.types.is_boolean(kind) or pa.types.is_temporal(kind):
+        raise TableError(f"Column {name!r} must hold whole numbers; it holds {words}.")
 
 
 def _is_digits(texts: Any) -> bool:
