@@ -217,6 +217,8 @@ NUMBERS = {
     "1'234": ({"thousands": "'"}, 1234),
     "12,0": ({"decimal": ","}, 12),
     "1.234,00": ({"thousands": ".", "decimal": ","}, 1234),
+    "2.000": ({"thousands": ".", "decimal": ","}, 2000),
+    " 3.000": ({"thousands": ","}, 3),
 }
 
 
@@ -227,8 +229,14 @@ def test_numbers_are_read_as_declared_and_refused_otherwise(tmp_path, cell):
     path.write_text(f'county,cases\na,"{cell}"\nb,3\n')
     made = release(path, upper=9999, **options)
     assert published(made) == [value, 3]
-    with pytest.raises(TableError, match=r"Row 1 of .* has"):
+    with pytest.raises(TableError, match=r"Row 1 of .* has .*source.thousands"):
         release(path, upper=9999)
+
+
+@pytest.mark.parametrize("cell", ["2.", "2.0", "2.00", "2.0000"])
+def test_zeros_behind_a_point_that_are_no_thousands_are_dropped(tmp_path, cell):
+    (tmp_path / "cases.csv").write_text(f"county,cases\na,{cell}\nb,3\n")
+    assert published(release(tmp_path / "cases.csv", upper=9999)) == [2, 3]
 
 
 @pytest.mark.parametrize("cell", ["1,5", "1,2345", ",123", "1,,234", "12,34", "1,234,5"])

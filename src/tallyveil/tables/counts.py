@@ -35,6 +35,9 @@ SAFE_DIGITS = 18
 NOT_PLAIN = "^0.|[^0-9]"
 """Text that is not the digits of a number alone."""
 
+UNCLEAR = r"^[0-9]+\.000$"
+"""Text that is thousands in one country and decimals in another."""
+
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
 SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2019": "'"})
 
@@ -45,6 +48,9 @@ HINTS = {
     "text": " A code for a missing count is declared with 'source.na_values', a separator of "
     "thousands with 'source.thousands'; a row that is no row of the table is left out with "
     "'source.skipfooter' or 'source.comment'.",
+    "a fraction in text": " A separator of thousands is declared with 'source.thousands'.",
+    "three zeros behind a point": " If these are thousands, set source.thousands='.' and "
+    "source.decimal=','; if they are decimals, set source.thousands=','.",
     "no value": " If it is public which counts are missing, declare the code with "
     "'source.na_values'.",
 }
@@ -152,13 +158,15 @@ def convert_column(column: Any, name: str, options: Source) -> Integers:
     if pa.types.is_string(kind):
         if _is_digits(column):
             return view_numbers(column.cast(pa.int64()))
-        trimmed = pc.replace_substring_regex(pc.utf8_trim_whitespace(column), r"\.0*$", "")
-        if not options.marks_numbers and _is_digits(trimmed):
-            return view_numbers(trimmed.cast(pa.int64()))
-        cells = fill_empty(column).to_pylist()
+        texts = pc.utf8_trim_whitespace(fill_empty(column))
         if options.marks_numbers:
-            cells = [plain_number(cell, options) for cell in cells]
-        return convert_text(cells, name)
+            return convert_text([plain_number(cell, options) for cell in texts.to_pylist()], name)
+        unclear = pc.match_substring_regex(texts, UNCLEAR).cast(pa.uint8())
+        _require_none(view_numbers(unclear).view(bool), name, "three zeros behind a point")
+        trimmed = pc.replace_substring_regex(texts, r"\.0*$", "")
+        if _is_digits(trimmed):
+            return view_numbers(trimmed.cast(pa.int64()))
+        return convert_text(texts.to_pylist(), name)
     if pa.types.is_decimal(kind):
         try:
             column = column.cast(pa.int64())
@@ -267,7 +275,7 @@ def _describe_text(cell: str) -> str:
         return "no finite number"
     if number < 0:
         return "a negative number"
-    return "a fraction" if number != int(number) else "a number that is not in plain digits"
+    return "a fraction in text" if number != int(number) else "a number that is not in plain digits"
 
 
 def _require_none(broken: Mask, column: str, what: str) -> None:
