@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -132,6 +133,8 @@ def test_a_terminal_sees_progress_and_colour(cases, tmp_path):
         ("cases\n1\n", "--count cases --upper N", "--keep COLUMN"),
         ("county,cases,deaths\na,1,2\n", "Several columns hold whole numbers", "tallyveil priv"),
         ("county,name\na,x\n", "No column holds whole numbers", "tallyveil priv"),
+        ("id,sex\na,x\n", "and --id-column COLUMN if", "tallyveil priv"),
+        ("county;cases\na;1\n", "separated by ';': give --delimiter ';'", "No column"),
     ],
 )
 def test_inspect_suggests_what_can_be_right(tallyveil, tmp_path, text, shown, not_shown):
@@ -139,6 +142,26 @@ def test_inspect_suggests_what_can_be_right(tallyveil, tmp_path, text, shown, no
     text = tallyveil("inspect", tmp_path / "t.csv", check=0).stdout
     assert shown in text
     assert not_shown not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("county;cases\na;1\n", "--delimiter ';'"),
+        ("county\tcases\na\t1\n", "--delimiter tab"),
+        ("code,cases\n01,1\n02,*\n03,-\n", "--missing '*' --missing -"),
+        ('code,cases\n01,"1,234"\n', "--set source.thousands=,"),
+        (
+            "code;cases\n01;1.234\n02;*\n",
+            "--delimiter ';' --set 'source.na_values=*' --set source.decimal=, "
+            "--set source.thousands=.",
+        ),
+    ],
+)
+def test_inspect_reads_counts_as_declared_and_repeats_how(tallyveil, tmp_path, text, words):
+    (tmp_path / "t.csv").write_text(text)
+    text = tallyveil("inspect", tmp_path / "t.csv", *shlex.split(words), check=0).stdout
+    assert f"t.csv {words} --count cases --keep COLUMN" in text
 
 
 def test_inspect_shows_the_schema_and_no_value(tallyveil, tmp_path):
