@@ -42,7 +42,7 @@ def fixed(monkeypatch):
     The disk is not waited for.
     """
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(FileIdentity, "of", lambda path: FileIdentity(path, ()))
+    monkeypatch.setattr(FileIdentity, "of", lambda path, *_: FileIdentity(path, ()))
     monkeypatch.setattr(transaction, "Entropy", FixedEntropy)
     monkeypatch.setattr(transaction.uuid, "uuid4", lambda: "one-name")
     monkeypatch.setattr(transaction, "datetime", FixedTime)

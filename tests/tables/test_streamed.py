@@ -5,6 +5,7 @@ import sys
 import time
 import tracemalloc
 from dataclasses import astuple, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -152,6 +153,30 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path, monkeypatch, wa
     is_early = when in ("planning", "reserving room")
     assert len(book.history("cases")) == (0 if is_early else 1)
     assert ("The budget was spent before that" in str(noticed.value)) != is_early
+
+
+@pytest.mark.parametrize("way", FILES)
+def test_a_link_that_leads_elsewhere_for_a_moment_is_noticed(tmp_path, monkeypatch, way):
+    path, _ = write(way, tmp_path)
+    other, _ = write(way, tmp_path, [line.replace("Köln", "Bonn") for line in LINES], name="other")
+    link = tmp_path / f"link{path.suffix}"
+    link.symlink_to(path)
+    table = read_table(link)
+
+    def turn(place, opener):
+        link.unlink()
+        link.symlink_to(other)
+        try:
+            return opener(place)
+        finally:
+            link.unlink()
+            link.symlink_to(path)
+
+    for module, name in ((text, "open_file"), (pa, "OSFile")):
+        monkeypatch.setattr(module, name, partial(turn, opener=getattr(module, name)))
+    for read in (lambda: table.labels("area"), lambda: read_table(link)):
+        with pytest.raises(tv.TableError, match="changed while it was read"):
+            read()
 
 
 def test_rows_that_pack_well_are_published_whatever_room_a_stranger_has(tmp_path, monkeypatch):

@@ -78,21 +78,27 @@ class ParquetRows(_FileRows):
     @classmethod
     def open(cls, path: Path, *, is_ours: bool = False) -> ParquetRows:
         """Open a file; one that holds far more than its size makes likely is refused."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         identity = _identify(path)
-        with replacing(describe_damage(cls.kind)), pq.ParquetFile(path) as file:
+        with replacing(describe_damage(cls.kind)), pa.OSFile(str(path)) as source:
+            identity.require_same(source.fileno())
+            file = pq.ParquetFile(source)
             rows, schema = file.metadata.num_rows, plain_schema(file.schema_arrow)
             if not is_ours:
                 _require_likely_rows(rows, path)
-                _require_short_text(path, file.schema_arrow)
+                _require_short_text(source, file.schema_arrow)
         identity.require_same()
         return cls(identity, schema, rows)
 
     def _read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.identity.path, buffer_size=BUFFER, pre_buffer=False) as file:
+        with pa.OSFile(str(self.identity.path)) as source:
+            self.identity.require_same(source.fileno())
+            file = pq.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False)
             yield from file.iter_batches(BATCH_ROWS, columns=list(names), use_threads=False)
 
 
@@ -110,8 +116,10 @@ class FeatherRows(_FileRows):
         identity = _identify(path)
         with replacing(describe_damage(cls.kind)):
             with pa.OSFile(str(path)) as source:
+                identity.require_same(source.fileno())
                 schema = plain_schema(pa.ipc.open_file(source).schema)
             with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+                identity.require_same(file.fileno())
                 rows, size = _measure_feather(content)
         if keeper is None:
             _require_likely_rows(rows, path)
@@ -126,6 +134,7 @@ class FeatherRows(_FileRows):
         places = [self.schema.names.index(name) for name in names]
         options = pa.ipc.IpcReadOptions(included_fields=places, use_threads=False)
         with pa.OSFile(str(self.identity.path)) as source:
+            self.identity.require_same(source.fileno())
             reader = pa.ipc.open_file(source, options=options)
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number).select(list(names))
@@ -148,14 +157,14 @@ def _require_likely_rows(rows: int, path: Path) -> None:
         raise describe_unlikely("write it as Parquet without compression and dictionaries")
 
 
-def _require_short_text(path: Path, schema: Any) -> None:
+def _require_short_text(source: Any, schema: Any) -> None:
     """Refuse a file with long texts that many rows share: a batch of them fills the memory."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     names = [f.name for f in schema if plain_type(f.type) == pa.string()]
-    with pq.ParquetFile(path, read_dictionary=names, pre_buffer=False) as file:
+    with pq.ParquetFile(source, read_dictionary=names, pre_buffer=False) as file:
         for group in range(file.num_row_groups) if names else ():
             part = {"row_groups": [group], "columns": names, "use_threads": False}
             first = next(file.iter_batches(1, **part), None)

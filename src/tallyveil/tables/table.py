@@ -74,16 +74,16 @@ class FileIdentity:
     facts: tuple[int, ...]
 
     @classmethod
-    def of(cls, path: Path) -> FileIdentity:
-        """Identify the file at a path."""
-        facts = os.stat(path)
+    def of(cls, path: Path, opened: int | None = None) -> FileIdentity:
+        """Identify the file at a path, or that was opened there."""
+        facts = os.stat(path if opened is None else opened)
         times = facts.st_mtime_ns, facts.st_ctime_ns
         return cls(path, (facts.st_dev, facts.st_ino, facts.st_size, *times))
 
-    def require_same(self) -> None:
-        """Raise a `TableError` if the file was replaced or written to."""
+    def require_same(self, opened: int | None = None) -> None:
+        """Raise a `TableError` if the file was replaced or written to, or another was opened."""
         try:
-            same = FileIdentity.of(self.path) == self
+            same = FileIdentity.of(self.path, opened) == self
         except OSError:
             same = False
         if not same:

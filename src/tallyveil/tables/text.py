@@ -128,6 +128,9 @@ class _Unpacked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def fileno(self) -> int:
+        return self.raw.fileno()
+
     def readinto(self, buffer: Any) -> int:
         try:
             part = self.stream.read(min(len(buffer), 1 << 20))
@@ -215,6 +218,8 @@ class TextRows:
         rows = 0
         try:
             with self.content.open() as stream:
+                if self.identity is not None:
+                    self.identity.require_same(stream.fileno())
                 text = self._read_lines(stream)
                 cut = _cut_again(text, self.cuts) if self.cuts else _cut_rows(text, self.delimiter)
                 blocks = islice(cut, 1, None)  # after the header
@@ -243,6 +248,8 @@ class TextRows:
         held: list[Any] = []
         size = 0
         with self.content.open() as stream:
+            if identity is not None:
+                identity.require_same(stream.fileno())
             blocks = _cut_rows(self._read_lines(stream), self.delimiter)
             header, _ = next(blocks, (b"", 0))
             opened = replace(self, names=self._read_header(header), identity=identity)
