@@ -47,8 +47,8 @@ MIXED = FRAME.assign(cases=[1, 3, 2, 9])
         (MIXED.assign(county=["-x", "b", "c", "d"]), {}, "Cells of 'county' begin with ="),
         (MIXED, {"epsilon": 9}, "Epsilon 9 protects little"),
         (MIXED, {"delta": "0.2", "method": "geometric"}, "Delta 0.2 protects little"),
-        (MIXED, {"upper": 8}, "Some counts of cases lie above 'upper'"),
-        (MIXED, {"upper": 8, "epsilon": None, "epsilons": [2, 1]}, "cases lie above 'upper'"),
+        (MIXED, {"upper": 8}, "Some values of cases exceed 'upper'"),
+        (MIXED, {"upper": 8, "epsilon": None, "epsilons": [2, 1]}, "cases exceed 'upper'"),
     ],
     ids=["whole numbers", "formula", "sign", "epsilon", "delta", "cut", "cut levels"],
 )
