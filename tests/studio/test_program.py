@@ -18,7 +18,7 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch, library):
     done = CliRunner().invoke(app, ["studio"])
     assert isinstance(done.exception, tv.MissingExtraError)
     assert library in str(done.exception)
-    assert "the extra 'studio'" in str(done.exception)
+    assert '".[studio]"' in str(done.exception)
 
 
 def test_what_is_not_there_is_refused_before_anything_starts(tmp_path):

@@ -151,7 +151,7 @@ def _keep_rising(batch: Any, rising: dict[str, float]) -> None:
 def _hash_column(column: Any) -> Hashes:
     """Hash an Arrow array: whole numbers to themselves, everything else by its text.
 
-    A missing number has a hash of its own, so that every batch hashes a number alike.
+    A missing number has one hash, so that every batch hashes a number alike.
     """
     import pyarrow as pa
 

@@ -202,7 +202,7 @@ def _write_again(file: Any, content: IO[bytes]) -> bytes:
 def _name_writer(footer: bytes, writer: str | None) -> bytes:
     """Put the version of another writer into a footer."""
     _require(WRITER.fullmatch(writer or "") is not None, MORE)
-    *_, own = re.finditer(WRITER.pattern.encode(), footer)
+    *_, this = re.finditer(WRITER.pattern.encode(), footer)
     name = str(writer).encode()
-    body = footer[: own.start() - 1] + bytes([len(name)]) + name + footer[own.end() : -TAIL]
+    body = footer[: this.start() - 1] + bytes([len(name)]) + name + footer[this.end() : -TAIL]
     return body + len(body).to_bytes(4, "little") + MARK
