@@ -127,7 +127,7 @@ def run(settings: Settings) -> Result:
         for kind in (RELEASE, DERIVED)
     ]
     return Result(
-        question="What does a release on Spark cost beside Spark's own copy?",
+        question="What does a release on Spark cost against Spark's own copy?",
         method=f"{FILES} Parquet files, two cores, in turns; the shortest of {ROUNDS} runs each. "
         "Ratios are to Spark's copy of the table, that of counting records to Spark's groupBy.",
         tables=[
