@@ -30,6 +30,7 @@ CONF = {
     "spark.executorEnv.PYTHONPATH": str(Path(tallyveil.__file__).parents[1]),
     "spark.deploy.maxExecutorRetries": "-1",
     "spark.task.maxFailures": "100",
+    "spark.stage.maxConsecutiveAttempts": "100",
     "spark.io.encryption.enabled": "true",
     "spark.log.level": "OFF",
 }

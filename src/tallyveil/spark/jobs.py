@@ -10,7 +10,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from zipimport import zipimporter
 
@@ -47,7 +47,14 @@ def open_frame(source: str) -> Any:
 
 
 def require_encryption(frame: Any) -> None:
-    """Refuse a session that writes confidential data to disks unencrypted."""
+    """Refuse a session that writes confidential data to disks unencrypted.
+
+    A session on this machine alone gets this Python, unless another one is named for it.
+    """
+    with suppress(PySparkException):  # a session of Spark Connect has no context
+        context = frame.sparkSession.sparkContext
+        if context.master.partition("[")[0] == "local" and "PYSPARK_PYTHON" not in os.environ:
+            context.pythonExec = sys.executable
     if frame.sparkSession.conf.get(ENCRYPTED, "false") != "true":
         raise UsageError(f"Spark writes data to disks: start the session with {ENCRYPTED}=true.")
 
