@@ -23,7 +23,7 @@ what was given are replaced by stars (`tallyveil.passwords`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -150,8 +150,8 @@ class MissingExtraError(TallyveilError, ImportError):
 
 
 @contextmanager
-def replacing(problem: TallyveilError) -> Iterator[None]:
-    """Raise `problem` instead of any error of a library, whose words may quote a cell."""
+def replacing(describe: Callable[[], TallyveilError]) -> Iterator[None]:
+    """Raise what `describe` returns instead of a library's error, whose words may quote a cell."""
     try:
         yield
     except (TallyveilError, MemoryError):
@@ -159,7 +159,7 @@ def replacing(problem: TallyveilError) -> Iterator[None]:
     except BaseException as other:
         if not isinstance(other, Exception) and type(other).__name__ != "PanicException":  # Polars
             raise
-        raise problem from None
+        raise describe() from None
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import mmap as mmap_module
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,7 +83,7 @@ class ParquetRows(_FileRows):
         import pyarrow.parquet as pq
 
         identity = _identify(path)
-        with replacing(describe_damage(cls.kind)), pa.OSFile(str(path)) as source:
+        with replacing(partial(describe_damage, cls.kind)), pa.OSFile(str(path)) as source:
             identity.require_same(source.fileno())
             file = pq.ParquetFile(source)
             rows, schema = file.metadata.num_rows, plain_schema(file.schema_arrow)
@@ -114,7 +115,7 @@ class FeatherRows(_FileRows):
         import pyarrow as pa
 
         identity = _identify(path)
-        with replacing(describe_damage(cls.kind)):
+        with replacing(partial(describe_damage, cls.kind)):
             with pa.OSFile(str(path)) as source:
                 identity.require_same(source.fileno())
                 schema = plain_schema(pa.ipc.open_file(source).schema)

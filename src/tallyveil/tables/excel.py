@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -57,7 +58,7 @@ def read_excel(source: Path | bytes, options: Source) -> Table:
         import python_calamine as calamine
     except ImportError as missing:
         raise MissingExtraError("python-calamine", "excel") from missing
-    damaged = describe_damage("an Excel workbook")  # a reader raises anything
+    damaged = partial(describe_damage, "an Excel workbook")  # a reader raises anything
     with replacing(damaged), zipfile.ZipFile(io.BytesIO(raw)) as parts:
         if _has_too_much(parts, TAGS_LEAST + TAGS_EACH * len(raw)):
             raise TableError(

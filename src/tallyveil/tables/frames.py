@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,10 @@ ARRAY = "count"
 def wrap(source: Any) -> Table:
     """Wrap a table in memory; no error of its library is shown."""
     shape = type(source).__name__
-    problem = TableError(
+    problem = partial(
+        TableError,
         f"The table of type {shape} cannot be read: its library stopped with an error, which may "
-        "quote data and is not shown. Convert its columns to text or numbers first."
+        "quote data and is not shown. Convert its columns to text or numbers first.",
     )
     with replacing(problem):
         return _wrap(source, shape)

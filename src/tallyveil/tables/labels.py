@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -157,15 +157,16 @@ def write_texts(column: Any) -> Any:
     kind = column.type
     if pa.types.is_string(kind):
         return column
-    problem = TableError(
+    problem = partial(
+        TableError,
         f"A column of the type {kind} holds a value out of bounds or in an unknown time zone. "
-        "Convert it to text first."
+        "Convert it to text first.",
     )
     with replacing(problem):
         texts = column.cast(pa.string())
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         if pc.any(pc.starts_with(texts, OUT_OF_BOUNDS)).as_py():
-            raise problem
+            raise problem()
         texts = pc.replace_substring_regex(texts, ZEROS, r"\1")
     return texts
 

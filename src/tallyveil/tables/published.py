@@ -1,8 +1,8 @@
 """Data files released by others: read within bounds, and only in canonical form.
 
 What a file can hide (metadata, statistics, dictionaries, bytes between pages or beyond values, line
-ends at the end) is published too, and no receipt mentions it. So a CSV file must hold the bytes
-that this program writes for its cells, and a Parquet file the pages.
+ends at the end) is published too, and no receipt mentions it. So a file must hold the bytes that
+this program writes for its rows.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def _find_longest_note(path: Path) -> int:
 
 
 def _call(library: Any, path: Path, ending: str, **options: Any) -> Any:
-    with replacing(describe_damage(ending.removeprefix("."))):
+    with replacing(partial(describe_damage, ending.removeprefix("."))):
         try:
             return getattr(library, READERS[ending])(path, **options)
         except OverflowError:

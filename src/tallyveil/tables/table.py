@@ -11,7 +11,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
@@ -491,9 +491,10 @@ class Table:
 
     def native(self) -> Any:
         """Return the table as the kind that came in; a file gives a pyarrow table."""
-        problem = TableError(
+        problem = partial(
+            TableError,
             "The released table cannot be given in the types that came in. Convert the public "
-            "columns to text or numbers first."
+            "columns to text or numbers first.",
         )
         with replacing(problem):
             return self.native_form.build(self)
@@ -523,7 +524,7 @@ class Table:
                 )
         self.slice(0, FEW).native()
         for column in self._read_whole_numbers().schema if self.format == "parquet" else ():
-            with replacing(TableError(_not_plain(column.name, column.type))):
+            with replacing(partial(TableError, _not_plain(column.name, column.type))):
                 write_parquet(io.BytesIO(), pa.schema([column]), ())
         bound = bound_csv if self.format == "csv" else bound_parquet
         header = sum(len(name.encode()) + 3 for name in self.written_names)
@@ -716,10 +717,10 @@ def make_plain(batch: Any) -> Any:
     for plain, column in zip(schema, batch.columns, strict=True):
         is_extension = isinstance(column.type, pa.BaseExtensionType)
         stored = column.storage if is_extension else column
-        with replacing(TableError(_not_plain(plain.name, stored.type))):
+        with replacing(partial(TableError, _not_plain(plain.name, stored.type))):
             columns.append(stored if stored.type == plain.type else stored.cast(plain.type))
         if pa.types.is_string(plain.type):
-            with replacing(_cannot_write(plain.name)):
+            with replacing(partial(_cannot_write, plain.name)):
                 columns[-1].validate(full=True)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
